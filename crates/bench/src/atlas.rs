@@ -17,7 +17,7 @@ use voxalign_jobs::Level;
 use voxalign_jobs::atlas::{Memory as MemoryArgs, from_one};
 use voxalign_jobs::files;
 use voxalign_jobs::machine::Running;
-use voxalign_jobs::options::Matching;
+use voxalign_jobs::options::MatchingOptions;
 use voxalign_jobs::{Error, Result};
 use voxalign_population::atlas::{
     AtlasOptions, Construction, Images, InMemory, MemoryPlan, Subject, iterate,
@@ -43,7 +43,7 @@ pub(crate) struct AtlasBenchArgs {
     #[arg(long, value_name = "NxNxN", default_value = "144x192x160")]
     size: Size,
     #[command(flatten)]
-    matching: Matching,
+    matching: MatchingOptions,
     #[command(flatten)]
     memory: MemoryArgs,
     /// GPUs of each process [default: all]
@@ -58,8 +58,8 @@ pub(crate) struct AtlasBenchArgs {
 pub(super) fn run(args: &AtlasBenchArgs, host: &dyn Host) -> Result<()> {
     let usual = |model| AtlasOptions::of(model).matching;
     let options = AtlasOptions {
-        matching: args.matching.options(usual, &[])?,
-        similarity: args.matching.similarity(),
+        matching: args.matching.matching(usual, &[])?,
+        similarity: args.matching.similarity()?,
         ..AtlasOptions::default()
     };
     let images = args.images.iter().map(|path| files::image(path, host));
@@ -75,7 +75,7 @@ pub(super) fn run(args: &AtlasBenchArgs, host: &dyn Host) -> Result<()> {
     let source = InMemory::new(made);
     let memory = args.memory.options();
     let planned = |plans: &[MemoryPlan]| {
-        plans.iter().for_each(|plan| host.say(Level::Normal, &format!("memory: {plan}")));
+        plans.iter().for_each(|plan| host.tell(Level::Normal, &format!("memory: {plan}").into()));
     };
     let times = iterate(&Construction {
         team: &team,

@@ -26,6 +26,7 @@ use voxalign_image::memory::amount;
 use voxalign_jobs::check;
 use voxalign_jobs::machine::{Auto, Machine, MachineOptions, Running};
 use voxalign_jobs::{Error, Listener, Result};
+use voxalign_options::text;
 use voxalign_report::Table;
 
 /// The least array on a GPU whose copy stands for its bandwidth, bytes.
@@ -286,9 +287,9 @@ fn operators(machine: &Machine, settings: &Settings) -> Result<Vec<Operator>> {
         let ComputeError::OutOfMemory { device, bytes, free: Some(free) } = error else {
             return error.into();
         };
-        Error::Input(format!(
+        Error::Input(text!(
             "images of {} are too large: at least {} of memory are needed for them, and {device} has {} free; \
-             give a smaller --size",
+             give a smaller `size`",
             Size(settings.dims),
             amount(bytes),
             amount(free),

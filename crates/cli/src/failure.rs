@@ -4,6 +4,7 @@ use crate::words::typed;
 use std::path::PathBuf;
 use thiserror::Error;
 use voxalign_jobs::Error as JobError;
+use voxalign_options::Text;
 
 /// A command that did its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,11 +34,11 @@ impl Outcome {
 #[derive(Debug, Error)]
 pub(crate) enum Failure {
     /// Bad input or options.
-    #[error("{0}")]
-    Input(String),
+    #[error("{}", typed(.0))]
+    Input(Text),
     /// Memory that could not be had: it says nothing of the input.
-    #[error("{0}")]
-    Memory(String),
+    #[error("{}", typed(.0))]
+    Memory(Text),
     /// Options that do not parse; clap has said why.
     #[error("the options are not valid")]
     Usage,
@@ -73,8 +74,8 @@ where
 {
     fn from(error: E) -> Self {
         match JobError::from(error) {
-            JobError::Input(message) => Failure::Input(typed(&message)),
-            JobError::Memory(message) => Failure::Memory(typed(&message)),
+            error if error.is_of_input() => Failure::Input(error.text()),
+            JobError::Memory(text) => Failure::Memory(text),
             JobError::Internal(message) => Failure::Internal(message),
             JobError::Gpu(message) => Failure::Gpu(message),
             JobError::Peer(message) => Failure::Peer(message),
@@ -89,7 +90,7 @@ where
 
 impl Failure {
     /// Bad input, with what is wrong and what helps.
-    pub(crate) fn input(message: impl Into<String>) -> Self {
+    pub(crate) fn input(message: impl Into<Text>) -> Self {
         Failure::Input(message.into())
     }
 
@@ -104,10 +105,11 @@ impl Failure {
     }
 
     /// The same with a prefix that says where, such as an option's name.
-    pub(crate) fn at(self, place: &str) -> Self {
+    pub(crate) fn at(self, place: impl Into<Text>) -> Self {
+        let at = |text: Text| place.into().and(": ").and(text);
         match self {
-            Failure::Input(message) => Failure::Input(format!("{place}: {message}")),
-            Failure::Memory(message) => Failure::Memory(format!("{place}: {message}")),
+            Failure::Input(text) => Failure::Input(at(text)),
+            Failure::Memory(text) => Failure::Memory(at(text)),
             other => other,
         }
     }
@@ -116,15 +118,26 @@ impl Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use voxalign_register::diffeo::DeformOptions;
+    use voxalign_options::{OptionError, text};
 
     #[test]
-    fn what_the_libraries_found_is_said_with_options() {
-        let wrong = DeformOptions { time_steps: 0, ..DeformOptions::default() };
-        let error = wrong.check().unwrap_err();
-        assert_eq!(error.to_string(), "time steps is 0; give a number from 1 to 1000");
-        let said = Failure::from(error).to_string();
-        assert_eq!(said, "--time-steps is 0; give a number from 1 to 1000");
+    fn options_are_said_as_they_are_typed() {
+        let wrong = OptionError::value("time_steps", 0, "give a number from 1 to 1000");
+        let ignored =
+            OptionError::Ignored { name: "bins", option: "cost", kinds: vec!["cr", "mi"] };
+        let unknown =
+            OptionError::Unknown { name: "cost", value: "x".into(), known: vec!["cr", "mi"] };
+        let refused = JobError::Ignored("clip = false", text!("`model = greedy`"));
+        for (error, said) in [
+            (JobError::from(wrong), "--time-steps is 0; give a number from 1 to 1000"),
+            (ignored.into(), "--bins is for --cost cr and mi; leave it out"),
+            (unknown.into(), "--cost is 'x', which is none of cr, mi"),
+            (refused, "--no-clip is for --model greedy; leave it out"),
+            (JobError::input(text!("give `at`")), "give --at"),
+            (JobError::Memory(text!("by `report = false`")), "by --no-report"),
+        ] {
+            assert_eq!(Failure::from(error).to_string(), said);
+        }
     }
 
     #[test]

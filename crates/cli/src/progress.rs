@@ -9,6 +9,7 @@ use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use voxalign_jobs::{Level, Listener};
+use voxalign_options::Text;
 use voxalign_register::{Event, Progress};
 
 /// How much is said.
@@ -181,7 +182,7 @@ impl Progress for Printer {
 }
 
 impl Listener for Printer {
-    fn say(&self, level: Level, text: &str) {
+    fn tell(&self, level: Level, text: &Text) {
         let text = typed(text);
         match level {
             Level::Warning => self.line(Talk::Normal, &format!("voxalign: warning: {text}")),

@@ -1,42 +1,20 @@
-//! How the libraries' names of options are typed.
+//! How options are typed.
 
-/// A text in which options stand in backticks, such as `` `search_angles` `` or `` `model = lddmm` ``, with the options as
-/// they are typed: `--search-angles`, `--model lddmm`. What else stands in backticks stays as it is.
-pub(crate) fn typed(text: &str) -> String {
-    let mut parts = text.split('`');
-    let mut all = parts.next().unwrap_or_default().to_owned();
-    while let Some(quoted) = parts.next() {
-        let Some(rest) = parts.next() else {
-            // It has no end.
-            return format!("{all}`{quoted}");
-        };
-        match option(quoted) {
-            Some(option) => all.push_str(&option),
-            None => all.push_str(&format!("`{quoted}`")),
-        }
-        all.push_str(rest);
-    }
-    all
+use voxalign_options::Text;
+
+/// A message with options as they are typed: `--search-angles`, `--model lddmm`, `--no-report`.
+pub(crate) fn typed(text: &Text) -> String {
+    text.said(&option)
 }
 
-/// The option that a name, or a name and a value, stand for.
-fn option(quoted: &str) -> Option<String> {
-    let (name, value) = match quoted.split_once(" = ") {
-        Some((name, value)) => (name, Some(value)),
-        None => (quoted, None),
-    };
-    let mut letters = name.chars();
-    let begins = letters.next().is_some_and(|c| c.is_ascii_lowercase());
-    let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    if !begins || !letters.all(is_name) {
-        return None;
-    }
+/// An option, or one with a value.
+fn option(name: &str, value: Option<&str>) -> String {
     let name = name.replace('_', "-");
-    Some(match value {
+    match value {
         Some("false") => format!("--no-{name}"),
         Some("true") | None => format!("--{name}"),
         Some(value) => format!("--{name} {value}"),
-    })
+    }
 }
 
 #[cfg(test)]
@@ -45,62 +23,96 @@ mod tests {
     use crate::commands::Cli;
     use clap::CommandFactory;
     use std::path::Path;
+    use voxalign_options::text;
 
     #[test]
     fn options_are_said_as_they_are_typed() {
         for (text, said) in [
-            ("`bins` is 3", "--bins is 3"),
-            ("use a smaller `step`, or `total_sigma`", "use a smaller --step, or --total-sigma"),
-            ("for `model = lddmm`; leave it out", "for --model lddmm; leave it out"),
-            ("leave `centre = false` out", "leave --no-centre out"),
-            ("run `voxalign affine`", "run `voxalign affine`"),
-            ("by `voxalign apply -i A -o B` or `init`", "by `voxalign apply -i A -o B` or --init"),
-            ("a header such as `path,weight`", "a header such as `path,weight`"),
-            ("'a`b.nii'", "'a`b.nii'"),
-            ("", ""),
+            (text!("`bins` is 3"), "--bins is 3"),
+            (text!("a smaller `step`, or `total_sigma`"), "a smaller --step, or --total-sigma"),
+            (text!("for `model = lddmm`; leave it out"), "for --model lddmm; leave it out"),
+            (text!("leave `centre = false` out"), "leave --no-centre out"),
+            (text!("run `voxalign affine`"), "run `voxalign affine`"),
+            (text!("'{}'", "a`bins`.nii"), "'a`bins`.nii'"),
+            (text!(""), ""),
         ] {
-            assert_eq!(typed(text), said);
+            assert_eq!(typed(&text), said);
         }
     }
 
-    /// The names in backticks in the texts of the jobs, by the files that have them.
-    fn named(folder: &Path, found: &mut Vec<(String, String)>) {
-        for entry in std::fs::read_dir(folder).unwrap().flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                named(&path, found);
-                continue;
-            }
-            let text = std::fs::read_to_string(&path).unwrap();
-            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-            let lines = code.lines().filter(|l| !l.trim_start().starts_with("//"));
-            let code = lines.collect::<Vec<_>>().join("\n");
-            for quoted in code.split('`').skip(1).step_by(2) {
-                if let Some(option) = option(quoted) {
-                    let name = option.split(' ').next().unwrap_or_default().to_owned();
-                    found.push((name, path.display().to_string()));
+    /// The literals of a program's text in which an option stands in backticks, and what is before each.
+    fn literals<'t>(code: &'t str, found: &mut Vec<(&'t str, &'t str)>) {
+        let bytes = code.as_bytes();
+        let mut i = 0;
+        while i < bytes.len() {
+            if code[i..].starts_with("//") {
+                i += code[i..].find('\n').unwrap_or(code.len() - i);
+            } else if bytes[i] == b'\'' && bytes.get(i + 2) == Some(&b'\'') {
+                i += 3;
+            } else if bytes[i] == b'"' {
+                let mut end = i + 1;
+                while end < bytes.len() && bytes[end] != b'"' {
+                    end += if bytes[end] == b'\\' { 2 } else { 1 };
+                }
+                found.push((&code[..i], &code[i..end.min(code.len())]));
+                i = end + 1;
+            } else {
+                i += 1;
+                while !code.is_char_boundary(i) {
+                    i += 1;
                 }
             }
         }
     }
 
-    #[test]
-    fn what_jobs_name_is_an_option_of_the_program() {
-        let program = Cli::command();
-        let commands = program.get_subcommands();
-        let arguments = commands.flat_map(|c| c.get_arguments());
-        let known: Vec<String> =
-            arguments.filter_map(|a| a.get_long().map(|name| format!("--{name}"))).collect();
-        let mut found = Vec::new();
-        named(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../jobs/src"), &mut found);
-        assert!(found.len() > 60, "{}", found.len());
-        // What a command takes without a name.
-        let positional = ["--operation"];
-        for (name, file) in found {
-            assert!(
-                known.contains(&name) || positional.contains(&name.as_str()),
-                "{file} names {name}, which is no option"
-            );
+    /// The names in backticks in a literal that are names of options.
+    fn names(literal: &str) -> impl Iterator<Item = &str> {
+        let quoted = literal.split('`').skip(1).step_by(2);
+        let name = quoted.map(|quoted| quoted.split(" = ").next().unwrap_or_default());
+        name.filter(|name| {
+            let shape = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+            name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(shape)
+        })
+    }
+
+    fn sources(folder: &Path, all: &mut Vec<(String, String)>) {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                sources(&path, all);
+            } else if !path.ends_with("tests.rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+                all.push((path.display().to_string(), code.to_owned()));
+            }
         }
+    }
+
+    #[test]
+    fn what_jobs_name_is_an_option_of_the_program_and_data() {
+        let program = Cli::command();
+        let arguments = program.get_subcommands().flat_map(|c| c.get_arguments());
+        let long =
+            arguments.flat_map(|a| [a.get_long().map(str::to_owned), Some(a.get_id().to_string())]);
+        let known: Vec<String> = long.flatten().map(|name| name.replace('-', "_")).collect();
+        let mut all = Vec::new();
+        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../jobs/src"), &mut all);
+        let mut count = 0;
+        for (file, code) in &all {
+            let mut found = Vec::new();
+            literals(code, &mut found);
+            for (before, literal) in found {
+                for name in names(literal) {
+                    count += 1;
+                    let is_known = known.iter().any(|k| k == name || *k == format!("no_{name}"));
+                    assert!(is_known, "{file} names {name}, which is no option");
+                    assert!(
+                        before.trim_end().ends_with("text!("),
+                        "{file}: {literal} is words alone"
+                    );
+                }
+            }
+        }
+        assert!(count > 150, "{count}");
     }
 }

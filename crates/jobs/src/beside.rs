@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use voxalign_io::atomic::write_file;
 use voxalign_io::image::Sidecar;
 use voxalign_io::text;
+use voxalign_options::text;
 
 /// The files beside an image: its name with `.json`, `.bval` and `.bvec`.
 #[derive(Debug)]
@@ -36,7 +37,7 @@ impl Beside {
         let all = [&found.json, &found.bval, &found.bvec];
         let other = all.into_iter().find(|p| p.exists() && !(own && p.is_file()));
         match other {
-            Some(path) => Err(Error::input(format!(
+            Some(path) => Err(Error::input(text!(
                 "'{}' is there, and no sidecar of an earlier conversion: take it away, choose another name for the \
                  image, or leave the files beside it out with `bids = false`",
                 path.display()
@@ -52,9 +53,8 @@ impl Beside {
     pub fn write(&self, sidecar: &Sidecar) -> Result<()> {
         for old in [&self.bval, &self.bvec] {
             if old.exists() {
-                std::fs::remove_file(old).map_err(|e| {
-                    Error::input(format!("'{}': cannot remove: {e}", old.display()))
-                })?;
+                std::fs::remove_file(old)
+                    .map_err(|e| Error::input(text!("'{}': cannot remove: {e}", old.display())))?;
             }
         }
         if let Some(diffusion) = &sidecar.diffusion {

@@ -10,6 +10,7 @@ use std::path::Path;
 use voxalign_image::{Grid, Mesh, PointSet, Vector3, memory};
 use voxalign_io::mesh::{self, MeshFormat, MeshInfo, MeshSpace};
 use voxalign_io::points::{self, PointFormat, PointInfo, ReadOptions};
+use voxalign_options::{Text, text};
 use voxalign_register::carry::{Carried, PointMap};
 
 /// A distance in mm that is worth a word.
@@ -65,7 +66,7 @@ pub fn points_file(
     let mut to = carried.iter();
     let moved = set.map(|p| to.next().map_or(*p, |to| to.position));
     if set.is_2d() && moved.points().iter().any(|p| p[2].abs() > WORTH_A_WORD) {
-        return Err(Error::input(format!(
+        return Err(Error::input(text!(
             "'{}': its points have x and y alone, and the transform takes them out of that plane; give a transform \
              of 2D images, or points with a column z",
             input.display()
@@ -168,28 +169,28 @@ pub fn write_mesh(
 
 /// What helps where a mesh lies elsewhere than its image.
 #[must_use]
-pub fn mesh_remedy(mistaken: Option<Mistaken>, info: &MeshInfo) -> String {
+pub fn mesh_remedy(mistaken: Option<Mistaken>, info: &MeshInfo) -> Text {
     let (other, name) = match info.space {
         MeshSpace::Ras => (MeshSpace::Lps, "lps"),
         MeshSpace::Lps => (MeshSpace::Ras, "ras"),
     };
     match mistaken {
         Some(Mistaken::Exchanged) if info.assumed => {
-            format!("it lies there as {other}: give `point_convention = {name}`")
+            text!("it lies there as {other}: give `point_convention = {name}`")
         }
-        Some(Mistaken::Exchanged) => format!(
+        Some(Mistaken::Exchanged) => text!(
             "it lies there as {other}, but the file says that it is {}: write it again from the program that made it",
             info.space
         ),
         Some(Mistaken::Voxels) => "its coordinates look like voxel indices: export it in world coordinates (mm) from the \
                                    program that made it"
-            .to_owned(),
+            .into(),
         Some(Mistaken::Centred) => "its coordinates look as if they were relative to the centre of the image \
                                     (FreeSurfer's tkRAS): `mris_convert --to-scanner` brings them to scanner coordinates"
-            .to_owned(),
+            .into(),
         None => "check that the mesh belongs to the image that it is carried from, and that its coordinates are mm in \
                  the world"
-            .to_owned(),
+            .into(),
     }
 }
 
@@ -199,7 +200,7 @@ struct Judged<'a> {
     path: &'a Path,
     map: &'a PointMap,
     grid: Option<&'a Grid>,
-    remedy: &'a dyn Fn(Option<Mistaken>) -> String,
+    remedy: &'a dyn Fn(Option<Mistaken>) -> Text,
 }
 
 impl Judged<'_> {
@@ -227,9 +228,10 @@ impl Judged<'_> {
             if 2 * place.inside < all {
                 let count = if elsewhere { "none".to_owned() } else { place.inside.to_string() };
                 let remedy = (self.remedy)(place.mistaken);
-                warn(format!(
-                    "'{path}': {count} of {all} {what} lie on the image that they belong to; {remedy}"
-                ));
+                let lie = format!(
+                    "'{path}': {count} of {all} {what} lie on the image that they belong to; "
+                );
+                listener.say(Level::Warning, Text::from(lie).and(remedy));
                 told = true;
             }
         }

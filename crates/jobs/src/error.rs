@@ -1,5 +1,6 @@
 //! The errors of jobs.
 
+use crate::run::Role;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -9,26 +10,43 @@ use voxalign_image::ImageError;
 use voxalign_image::memory::OutOfMemory;
 use voxalign_io::IoError;
 use voxalign_io::text::listed;
+use voxalign_options::{OptionError, Text, text};
 use voxalign_population::PopulationError;
 use voxalign_register::RegisterError;
 use voxalign_register::compare::CompareError;
 use voxalign_report::ReportError;
 
-/// A job that did not do its work. Options are named in backticks.
+/// A job that did not do its work. What is said of options is data: [`text`](Self::text) has them as parts.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Bad input or options.
     #[error("{0}")]
-    Input(String),
+    Input(Text),
+    /// An option that cannot be used as it is given.
+    #[error(transparent)]
+    Option(#[from] OptionError),
+    /// An option that would be ignored, such as `bins` or `clip = false`, and what it is for.
+    #[error("{}", self.text())]
+    Ignored(&'static str, Text),
+    /// A file or folder that holds several images, of which one is needed.
+    #[error("{}", self.text())]
+    Several {
+        /// Where, and what there is.
+        found: String,
+        /// What chooses one: `volume` or `series`.
+        by: Choosing,
+        /// The option that does, where the job has one.
+        option: Option<String>,
+    },
     /// Memory that could not be had: it says nothing of the input.
     #[error("{0}")]
-    Memory(String),
+    Memory(Text),
     /// A defect of the program or of the machine.
     #[error("internal error: {0}; please report this, with what led to it")]
     Internal(String),
     /// A GPU or its driver failed.
-    #[error("{0}; `device = cpu` runs without the GPU")]
+    #[error("{}", self.text())]
     Gpu(String),
     /// Another process of the run failed, and says why itself.
     #[error("{0}")]
@@ -40,11 +58,20 @@ pub enum Error {
     #[error("stopped; nothing was written")]
     Stopped,
     /// As [`Stopped`](Self::Stopped); the job can go on from a checkpoint in this folder.
-    #[error("stopped; the same job with `resume` continues from the checkpoint in '{}'", .0.display())]
+    #[error("{}", self.text())]
     Saved(PathBuf),
     /// The listener asked for it, and what was found before is written in this folder.
     #[error("stopped; what was found before is in '{}'", .0.display())]
     Ended(PathBuf),
+}
+
+/// How one of several images is chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Choosing {
+    /// By the number of a volume.
+    Volume,
+    /// By the number or UID of a series, of which this is the list.
+    Series(String),
 }
 
 /// Result with [`Error`](enum@Error).
@@ -52,21 +79,41 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     /// Bad input, with what is wrong and what helps.
-    pub fn input(message: impl Into<String>) -> Self {
+    pub fn input(message: impl Into<Text>) -> Self {
         Error::Input(message.into())
     }
 
-    /// The same of an image of which one of several can be chosen by options of this role; those of a CT are for it alone.
-    pub(crate) fn choosing(self, role: &str) -> Self {
-        let take = "take one out first";
+    /// What is said of it, with options as parts.
+    #[must_use]
+    pub fn text(&self) -> Text {
         match self {
-            Error::Input(message)
-                if message.contains(take) && ["fixed", "moving", "ct"].contains(&role) =>
-            {
-                let option = if message.contains("--volume") { "volume" } else { "series" };
-                let of = if role == "ct" { String::new() } else { format!("{role}_") };
-                let choose = format!("choose one by `{of}{option}`, or take it out first");
-                Error::Input(message.replacen(take, &choose, 1))
+            Error::Input(text) | Error::Memory(text) => text.clone(),
+            Error::Option(error) => error.clone().into(),
+            Error::Ignored(option, is_for) => {
+                Text::option(option).and(" is for ").and(is_for.clone()).and("; leave it out")
+            }
+            Error::Several { found, by, option } => several(found, by, option.as_deref()),
+            Error::Gpu(failure) => text!("{failure}; `device = cpu` runs without the GPU"),
+            Error::Saved(folder) => text!(
+                "stopped; the same job with `resume` continues from the checkpoint in '{}'",
+                folder.display()
+            ),
+            other => other.to_string().into(),
+        }
+    }
+
+    /// The same of an image of which one of several can be chosen by options of this role; those of a CT are for it alone.
+    pub(crate) fn choosing(self, role: Role) -> Self {
+        let before = match role {
+            Role::Fixed => "fixed_",
+            Role::Moving => "moving_",
+            Role::Ct => "",
+            _ => return self,
+        };
+        match self {
+            Error::Several { found, by, .. } => {
+                let option = Some(format!("{before}{}", by.option()));
+                Error::Several { found, by, option }
             }
             other => other,
         }
@@ -78,125 +125,103 @@ impl Error {
             1 => "the pose of the frame before is".to_owned(),
             n => format!("the poses of the {n} frames before are"),
         };
-        let add = |message: String| format!("{message}; {written} in '{}'", folder.display());
+        let end = format!("; {written} in '{}'", folder.display());
         match self {
-            Error::Input(message) => Error::Input(add(message)),
-            Error::Memory(message) => Error::Memory(add(message)),
+            Error::Memory(text) => Error::Memory(text.and(end)),
+            error if error.is_of_input() => Error::Input(error.text().and(end)),
             other => other,
         }
     }
 
     /// The same with a prefix that says where, such as an option's name.
     #[must_use]
-    pub fn at(self, place: &str) -> Self {
+    pub fn at(self, place: impl Into<Text>) -> Self {
+        let at = |text: Text| place.into().and(": ").and(text);
         match self {
-            Error::Input(message) => Error::Input(format!("{place}: {message}")),
-            Error::Memory(message) => Error::Memory(format!("{place}: {message}")),
+            Error::Memory(text) => Error::Memory(at(text)),
+            error if error.is_of_input() => Error::Input(at(error.text())),
             other => other,
         }
+    }
+
+    /// The same where what are options elsewhere are keys of a file.
+    #[must_use]
+    pub(crate) fn of_keys(self) -> Self {
+        match self.is_of_input() {
+            true => Error::Input(self.text().said(&|name, _| format!("'{name}'")).into()),
+            false => self,
+        }
+    }
+
+    /// Whether input or options are to blame.
+    #[must_use]
+    pub fn is_of_input(&self) -> bool {
+        matches!(
+            self,
+            Error::Input(_) | Error::Option(_) | Error::Ignored(..) | Error::Several { .. }
+        )
+    }
+}
+
+impl Choosing {
+    fn option(&self) -> &'static str {
+        match self {
+            Self::Volume => "volume",
+            Self::Series(_) => "series",
+        }
+    }
+}
+
+/// That there are several images where one is needed.
+fn several(found: &str, by: &Choosing, option: Option<&str>) -> Text {
+    let choose = match option {
+        Some(option) => text!("choose one by `{option}`, or take it out first"),
+        None => "take one out first".into(),
+    };
+    let text = Text::from(format!("{found}; ")).and(choose);
+    match by {
+        Choosing::Volume => text.and(", for example by `voxalign convert IN OUT --volume 0`"),
+        Choosing::Series(list) => text.and(format!(
+            ", by its number or UID, for example by `voxalign convert IN OUT --series 1`:\n  {list}"
+        )),
     }
 }
 
 /// What helps against values that are not finite.
 const REPLACE: &str = "replace them first: `voxalign convert IN OUT --replace-nan 0`";
 
-/// Parameters of the libraries that are options of jobs.
-pub(crate) const PARAMETERS: [&str; 35] = [
-    "landmark_weight",
-    "energy",
-    "water",
-    "sampling",
-    "dof",
-    "bins",
-    "apodise",
-    "levels",
-    "search_angles",
-    "search_steps",
-    "fixed_weight",
-    "affine",
-    "model",
-    "channel",
-    "histogram_match",
-    "radius",
-    "schedule",
-    "step",
-    "convergence",
-    "convergence_window",
-    "sigma",
-    "total_sigma",
-    "lddmm_sigma",
-    "time_steps",
-    "path_storage",
-    "solver",
-    "alpha",
-    "beta",
-    "gamma",
-    "solver_iterations",
-    "solver_tolerance",
-    "bandwidth",
-    "weights",
-    "range",
-    "similarity",
-];
-
-/// What other parameters of the libraries are called.
-const OTHERWISE: [(&str, &str); 12] = [
-    ("start", "`init`"),
-    ("range of a frame", "`frame_range`"),
-    ("range of the search", "`range`"),
-    ("number of starts", "`starts`"),
-    ("number of restarts", "`restarts`"),
-    ("level", "a number of `levels`"),
-    ("channel weight", "the weight of `channel`"),
-    ("covariate", "`at`"),
-    ("cohort size", "`stability`"),
-    ("number of cohorts", "`cohorts`"),
-    ("weight", "a number of `weights`"),
-    ("sum of the weights", "the sum of `weights`"),
-];
-
-/// What users call a parameter of the libraries.
-fn named(parameter: &str) -> String {
-    let option = parameter.replace(' ', "_");
-    if PARAMETERS.contains(&option.as_str()) {
-        return format!("`{option}`");
-    }
-    let found = OTHERWISE.iter().find(|(name, _)| *name == parameter);
-    found.map_or_else(|| format!("the {parameter}"), |(_, is)| (*is).to_owned())
-}
-
 impl From<IoError> for Error {
     fn from(error: IoError) -> Self {
         match error {
             // The library knows no options.
-            IoError::NotALabel { .. } => Error::Input(format!(
+            IoError::NotALabel { .. } => Error::Input(text!(
                 "{error}; `voxalign apply` keeps label maps intact with `interpolation = label`"
             )),
-            IoError::SeveralVolumes { ref path, ref dims, volumes } => Error::Input(format!(
-                "'{}': one 3D volume is needed, the file has sizes {dims:?} ({volumes} volumes); take one out \
-                 first, for example by `voxalign convert IN OUT --volume 0`",
-                path.display()
-            )),
-            IoError::SeveralSeries { ref path, ref problem, ref series } => {
-                let list = listed(series.iter().map(ToString::to_string), "\n  ");
-                Error::Input(format!(
-                    "'{}': {problem}; take one out first, by its number or UID, for example by `voxalign convert \
-                     IN OUT --series 1`:\n  {list}",
+            IoError::SeveralVolumes { ref path, ref dims, volumes } => Error::Several {
+                found: format!(
+                    "'{}': one 3D volume is needed, the file has sizes {dims:?} ({volumes} volumes)",
                     path.display()
-                ))
-            }
-            IoError::GeometryNeeded { .. } => Error::Input(format!(
+                ),
+                by: Choosing::Volume,
+                option: None,
+            },
+            IoError::SeveralSeries { ref path, ref problem, ref series } => Error::Several {
+                found: format!("'{}': {problem}", path.display()),
+                by: Choosing::Series(listed(series.iter().map(ToString::to_string), "\n  ")),
+                option: None,
+            },
+            IoError::GeometryNeeded { .. } => Error::Input(text!(
                 "{error}; in the program, by `--fixed-geometry IMAGE` and `--moving-geometry IMAGE`"
             )),
-            IoError::Busy { .. } => Error::Input(format!("{error} as `output`")),
-            IoError::OutOfMemory { .. } => Error::Memory(error.to_string()),
+            IoError::Busy { .. } => Error::Input(text!("{error} as `output`")),
+            IoError::OutOfMemory { .. } => Error::Memory(error.to_string().into()),
             IoError::System { ref source, .. } if source.kind() == ErrorKind::OutOfMemory => {
-                Error::Memory(error.to_string())
+                Error::Memory(error.to_string().into())
             }
             IoError::Image { ref source, .. } if matches!(**source, ImageError::OutOfMemory(_)) => {
-                Error::Memory(error.to_string())
+                Error::Memory(error.to_string().into())
             }
-            _ => Error::Input(error.to_string()),
+            _ => Error::Input(error.to_string().into()),
         }
     }
 }
@@ -204,15 +229,15 @@ impl From<IoError> for Error {
 impl From<ImageError> for Error {
     fn from(error: ImageError) -> Self {
         match error {
-            ImageError::OutOfMemory(_) => Error::Memory(error.to_string()),
-            _ => Error::Input(error.to_string()),
+            ImageError::OutOfMemory(_) => Error::Memory(error.to_string().into()),
+            _ => Error::Input(error.to_string().into()),
         }
     }
 }
 
 impl From<CompareError> for Error {
     fn from(error: CompareError) -> Self {
-        Error::Input(error.to_string())
+        Error::Input(error.to_string().into())
     }
 }
 
@@ -225,11 +250,11 @@ impl From<ComputeError> for Error {
             {
                 Error::Gpu(error.to_string())
             }
-            ComputeError::OutOfMemory { .. } => Error::Memory(error.to_string()),
+            ComputeError::OutOfMemory { .. } => Error::Memory(error.to_string().into()),
             ComputeError::Length { .. } | ComputeError::Backend { .. } => {
                 Error::Internal(error.to_string())
             }
-            _ => Error::Input(error.to_string()),
+            _ => Error::Input(error.to_string().into()),
         }
     }
 }
@@ -243,7 +268,7 @@ impl From<OutOfMemory> for Error {
 impl From<ReportError> for Error {
     fn from(error: ReportError) -> Self {
         match error {
-            ReportError::OutOfMemory(_) => Error::Memory(format!("{error}, by `report = false`")),
+            ReportError::OutOfMemory(_) => Error::Memory(text!("{error}, by `report = false`")),
             _ => Error::Internal(error.to_string()),
         }
     }
@@ -258,35 +283,37 @@ impl From<PopulationError> for Error {
             PopulationError::Ranks(error) => error.into(),
             PopulationError::File(error) => error.into(),
             PopulationError::Image(error) => error.into(),
-            PopulationError::Option { option, value, remedy } => {
-                Error::Input(format!("{} is {value}; {remedy}", named(option)))
-            }
+            PopulationError::Option(error) => error.into(),
             PopulationError::Exchange(_) => Error::Internal(error.to_string()),
             PopulationError::Input { file, what } => {
-                Error::Input(format!("'{}': {what}", file.display()))
+                Error::Input(text!("'{}': {what}", file.display()))
             }
+            PopulationError::Unreadable { file, what } => Error::Input(text!(
+                "'{}': {what}; `exclude = unreadable` leaves such subjects out",
+                file.display()
+            )),
             PopulationError::Subject { file, source } => {
-                Error::from(*source).at(&format!("'{}'", file.display()))
+                Error::from(*source).at(format!("'{}'", file.display()))
             }
             // The library knows no commands.
-            PopulationError::NotFinite { .. } => Error::Input(format!("{error}; {REPLACE}")),
-            PopulationError::OtherGrid { .. } => Error::Input(format!(
+            PopulationError::NotFinite { .. } => Error::Input(text!("{error}; {REPLACE}")),
+            PopulationError::OtherGrid { .. } => Error::Input(text!(
                 "{error}; bring it onto that grid first: `voxalign apply -i IMAGE -r REFERENCE -o OUT` \
                  (masks and labels with `interpolation` nearest)"
             )),
             PopulationError::Mirrored { .. } => {
-                Error::Input(format!("{error}, or leave it out, as `exclude = outlying` does"))
+                Error::Input(text!("{error}, or leave it out, as `exclude = outlying` does"))
             }
-            PopulationError::OtherDevice { ref made, .. } => Error::Input(format!(
+            PopulationError::OtherDevice { ref made, .. } => Error::Input(text!(
                 "{error}; give `device = {made}` to go on, or start anew without `resume`"
             )),
-            PopulationError::Damaged { .. } => Error::Input(format!(
+            PopulationError::Damaged { .. } => Error::Input(text!(
                 "{error}; start anew without `resume`, or put back a copy of the checkpoint"
             )),
-            PopulationError::OtherCheckpoint { .. } => Error::Input(format!(
+            PopulationError::OtherCheckpoint { .. } => Error::Input(text!(
                 "{error}; give the same images and options, or start anew without `resume`"
             )),
-            _ => Error::Input(error.to_string()),
+            _ => Error::Input(error.to_string().into()),
         }
     }
 }
@@ -295,7 +322,7 @@ impl From<CommError> for Error {
     fn from(error: CommError) -> Self {
         match error {
             CommError::Device(error) => error.into(),
-            CommError::Unavailable(message) => Error::Input(message),
+            CommError::Unavailable(message) => Error::Input(message.into()),
             CommError::Peer { .. } => Error::Peer(error.to_string()),
             CommError::Mismatch { .. } | CommError::Argument { .. } => {
                 Error::Internal(error.to_string())
@@ -311,27 +338,21 @@ impl From<RegisterError> for Error {
             RegisterError::Stopped => Error::Stopped,
             RegisterError::Compute(error) => error.into(),
             RegisterError::Image(error) => error.into(),
-            RegisterError::Option { option, value, remedy } => {
-                Error::Input(format!("{} is {value}; {remedy}", named(option)))
-            }
+            RegisterError::Option(error) => error.into(),
             RegisterError::Compare(error) => error.into(),
-            RegisterError::Other(error) => match error.downcast::<PopulationError>() {
-                Ok(error) => (*error).into(),
-                Err(error) => Error::Input(error.to_string()),
-            },
             // The library knows no options.
-            RegisterError::NotFinite { .. } => Error::Input(format!("{error}; {REPLACE}")),
-            RegisterError::MaskGrid { .. } => Error::Input(format!(
+            RegisterError::NotFinite { .. } => Error::Input(text!("{error}; {REPLACE}")),
+            RegisterError::MaskGrid { .. } => Error::Input(text!(
                 "{error}; bring it onto that grid first: `voxalign apply -i MASK -r IMAGE \
                  --interpolation nearest -o MASK_ON_IMAGE`"
             )),
             RegisterError::NoOverlap { .. } => {
-                Error::Input(format!("{error}; use `init = centre` or `init = moments`"))
+                Error::Input(text!("{error}; use `init = centre` or `init = moments`"))
             }
-            RegisterError::Diverged { .. } => Error::Input(format!(
+            RegisterError::Diverged { .. } => Error::Input(text!(
                 "{error}; use a smaller `step`, or more smoothing (`sigma`, `total_sigma`, or `alpha`)"
             )),
-            _ => Error::Input(error.to_string()),
+            _ => Error::Input(error.to_string().into()),
         }
     }
 }
@@ -340,23 +361,22 @@ impl From<RegisterError> for Error {
 mod tests {
     use super::*;
     use voxalign_image::Grid;
-    use voxalign_register::diffeo::DeformOptions;
+    use voxalign_register::diffeo::{Lddmm, Matching};
 
     #[test]
     fn what_the_libraries_found_is_said_with_options() {
-        let wrong = DeformOptions { time_steps: 0, ..DeformOptions::default() };
-        let error = wrong.check().unwrap_err();
+        let lddmm = Lddmm { time_steps: 0, ..Lddmm::default() };
+        let error = Matching::of(lddmm.into()).check().unwrap_err();
         let of_library = error.to_string();
-        assert_eq!(of_library, "time steps is 0; give a number from 1 to 1000");
+        assert_eq!(of_library, "`time_steps` is 0; give a number from 1 to 1000");
         let said = Error::from(error).to_string();
         assert_eq!(said, "`time_steps` is 0; give a number from 1 to 1000");
         // An error within another keeps its remedy.
         let source = Box::new(RegisterError::NotFinite { role: "moving", count: 2 });
         let error = PopulationError::Subject { file: "a.nii".into(), source };
         assert!(!error.to_string().contains("--"), "{error}");
-        let within = RegisterError::Other(Box::new(error));
         assert_eq!(
-            Error::from(within).to_string(),
+            Error::from(error).to_string(),
             format!("'a.nii': the moving image has 2 voxels that are NaN or infinite; {REPLACE}")
         );
         let (made, here) = ("cpu".to_owned(), "cuda".to_owned());

@@ -13,6 +13,7 @@ use voxalign_io::image::{self, DataType, ImageInfo, ReadOptions, WriteOptions};
 use voxalign_io::mesh::{self, MeshFormat, MeshInfo};
 use voxalign_io::points::{self, PointFormat, PointInfo};
 use voxalign_io::transform::{self, Geometry};
+use voxalign_options::text;
 
 /// What a file holds, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +65,7 @@ pub fn kind(path: &Path) -> Result<Kind> {
         // The message says what converts it.
         format?;
     }
-    Err(Error::input(format!(
+    Err(Error::input(text!(
         "'{}': the extension is not that of an image (.nii, .nii.gz, .hdr, .mha, .mhd, .nrrd, .nhdr, a folder or file of DICOM), \
          a transform (.tfm, .txt, .mat, .h5, .fsl, .lta), a list of points (.csv, .fcsv, .mrk.json, .tag, elastix' .txt) or a \
          mesh (.gii, .vtk, .vtp, .stl, .ply, .tck, .trk, FreeSurfer's lh.pial)",
@@ -78,7 +79,7 @@ pub fn kind(path: &Path) -> Result<Kind> {
 /// As of [`kind`]; a file that is not there.
 pub fn kind_to_read(path: &Path) -> Result<Kind> {
     match kind(path) {
-        Err(_) if !path.exists() => Err(Error::input(format!(
+        Err(_) if !path.exists() => Err(Error::input(text!(
             "'{}': there is no such file or folder; check the path",
             path.display()
         ))),
@@ -302,7 +303,7 @@ pub fn transform_for(
 fn check_planar(path: &Path, images: &[Option<&Grid>]) -> Result<()> {
     match images.iter().flatten().find(|grid| !grid.is_2d()) {
         None => Ok(()),
-        Some(grid) => Err(Error::input(format!(
+        Some(grid) => Err(Error::input(text!(
             "'{}' holds a 2D transform, but the image has 3 dimensions ({grid}); give a transform \
              that was made for 3D images",
             path.display()
@@ -383,7 +384,7 @@ pub fn check_output<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a Path
         let sources = with_companions(input);
         let same = sources.iter().any(|s| targets.iter().any(|t| same_file(s, t)));
         if same {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "'{}' is both an input and an output; inputs are never overwritten: choose another \
                  name for the output",
                 output.display()
@@ -391,14 +392,14 @@ pub fn check_output<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a Path
         }
     }
     if output.is_dir() {
-        return Err(Error::input(format!(
+        return Err(Error::input(text!(
             "'{}' is a folder; name a file to write",
             output.display()
         )));
     }
     // What takes its place would never reach who reads it.
     if output.exists() && !output.is_file() {
-        return Err(Error::input(format!(
+        return Err(Error::input(text!(
             "'{}' is a pipe or a device, and files are written as a whole; name a file to write",
             output.display()
         )));
@@ -408,7 +409,7 @@ pub fn check_output<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a Path
         _ => Path::new("."),
     };
     if !folder.is_dir() {
-        return Err(Error::input(format!(
+        return Err(Error::input(text!(
             "'{}': the folder '{}' does not exist; create it first",
             output.display(),
             folder.display()

@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::listener::Listener;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use voxalign_options::text;
 
 /// A subject as it was listed.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,7 +81,7 @@ pub fn of_images(images: &[PathBuf]) -> Result<Vec<Entry>> {
     name_apart(entries.iter_mut());
     for entry in &entries {
         check_name(&entry.name).map_err(|e| {
-            Error::input(format!(
+            Error::input(text!(
                 "the image '{}': {e}; rename the file, or give a list with a column 'name' by `list`",
                 entry.channels[0].display().to_string().escape_debug()
             ))
@@ -100,14 +101,14 @@ pub(crate) fn read_anatomies(entries: &mut [Entry], listener: &dyn Listener) -> 
     let first = first.display().to_string();
     for entry in entries {
         let [path] = &*entry.channels else {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "'{first}' is the file of an anatomy, but '{}' has several channels; list them as [[image]] in a file \
                  of an anatomy",
                 entry.name
             )));
         };
         if !is_anatomy(path) {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "'{first}' is the file of an anatomy, but '{}' is none; give files of anatomies alone, or images alone",
                 path.display()
             )));
@@ -188,7 +189,7 @@ const PATHS: [&str; 3] = ["path", "mask", "labels"];
 /// # Errors
 /// What is wrong with the list, with the line.
 pub fn of_csv(list: &Path) -> Result<Vec<Entry>> {
-    let wrong = |what: String| Error::input(format!("the list '{}': {what}", list.display()));
+    let wrong = |what: String| Error::input(text!("the list '{}': {what}", list.display()));
     let text = voxalign_io::text::read(list)?;
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
     let header = reader.headers().map_err(|e| wrong(e.to_string()))?.clone();

@@ -1,6 +1,7 @@
 //! What a job tells, and how it is stopped.
 
 use crate::error::{Error, Result};
+use voxalign_options::Text;
 use voxalign_register::{Event, Progress, Silent};
 
 /// How much somebody wants to know to be told a line.
@@ -18,7 +19,7 @@ pub enum Level {
 /// work.
 pub trait Listener: Progress {
     /// Takes a line.
-    fn say(&self, level: Level, text: &str);
+    fn tell(&self, level: Level, text: &Text);
 
     /// Reads or opens an input, which may take for ever, as of a pipe that nobody writes to; a program that is
     /// asked to stop meanwhile can end here.
@@ -27,8 +28,15 @@ pub trait Listener: Progress {
     }
 }
 
+impl dyn Listener + '_ {
+    /// Tells a line.
+    pub fn say(&self, level: Level, text: impl Into<Text>) {
+        self.tell(level, &text.into());
+    }
+}
+
 impl Listener for Silent {
-    fn say(&self, _: Level, _: &str) {}
+    fn tell(&self, _: Level, _: &Text) {}
 }
 
 /// Ends the work where the listener asks for it.
@@ -71,7 +79,7 @@ impl Progress for Quiet<'_> {
 }
 
 impl Listener for Quiet<'_> {
-    fn say(&self, _: Level, _: &str) {}
+    fn tell(&self, _: Level, _: &Text) {}
 
     fn reading(&self, read: &mut dyn FnMut()) {
         self.0.reading(read);

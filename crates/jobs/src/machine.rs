@@ -10,6 +10,7 @@ use voxalign_compute::cpu::{Simd, threads};
 use voxalign_compute::cuda::{self, CompilingAhead, GpuInfo};
 use voxalign_compute::select::{AnyDevice, DeviceChoice, first_gpu};
 use voxalign_compute::{ComputeError, Memory};
+use voxalign_options::{Text, text};
 use voxalign_report::{GpuRecord, HostRecord};
 
 /// The environment variable that stands in for `device` where that is not given.
@@ -24,7 +25,7 @@ pub fn from_environment() -> Result<Option<DeviceChoice>> {
     let text = value.to_string_lossy();
     let choice = text
         .parse()
-        .map_err(|e| Error::input(format!("the environment variable {VARIABLE} is '{text}'; {e}")));
+        .map_err(|e| Error::input(text!("the environment variable {VARIABLE} is '{text}'; {e}")));
     choice.map(Some)
 }
 
@@ -138,16 +139,17 @@ impl Machine {
     pub fn start(options: MachineOptions, auto: Auto) -> Result<Self> {
         let (start, threads) = (Instant::now(), options.threads);
         let (choice, asked) = match options.device {
-            Some(choice) => (choice, format!("`device = {choice}`")),
+            Some(choice) => (choice, Text::option(&format!("device = {choice}"))),
             None => {
                 let choice = from_environment()?.unwrap_or_default();
-                (choice, format!("{VARIABLE}={choice}"))
+                (choice, format!("{VARIABLE}={choice}").into())
             }
         };
         let refused = |e: ComputeError| match e {
-            ComputeError::Unavailable { .. } => Error::input(format!(
-                "{asked}: {e}; `device = cpu` works, and `voxalign devices` shows more"
-            )),
+            ComputeError::Unavailable { .. } => {
+                Error::input(text!("{e}; `device = cpu` works, and `voxalign devices` shows more"))
+                    .at(asked.clone())
+            }
             other => other.into(),
         };
         let mut fallback = None;

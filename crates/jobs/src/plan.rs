@@ -7,6 +7,7 @@ use serde::Serialize;
 use std::path::PathBuf;
 use voxalign_image::{Grid, memory};
 use voxalign_io::image;
+use voxalign_options::text;
 
 /// What a job would read and write, and about how much memory it takes on the CPU.
 #[derive(Debug, Clone, Serialize)]
@@ -45,14 +46,14 @@ impl Plan {
             let grid = match input.is_image() {
                 true => {
                     let read = || image::read_info_of(input.path(), input.which());
-                    Some(reading(listener, read).map_err(|e| e.choosing(input.name()))?)
+                    Some(reading(listener, read).map_err(|e| e.choosing(input.role()))?)
                 }
                 // That it is there.
                 false => match input.path().try_exists() {
                     Ok(true) => None,
                     _ => {
                         let path = input.path().display();
-                        return Err(Error::input(format!(
+                        return Err(Error::input(text!(
                             "'{path}': it is not there; check the path"
                         )));
                     }

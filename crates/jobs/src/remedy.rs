@@ -1,6 +1,7 @@
 //! What helps where a check failed, with the names of options.
 
-use voxalign_register::{Choice, Remedy};
+use voxalign_options::{Choice, Text, text};
+use voxalign_register::Remedy;
 
 /// The job that words a verdict: each has options of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,112 +14,160 @@ pub(crate) enum Speaker {
 }
 
 /// What helps, as a job says it.
-pub(crate) fn words(remedy: Remedy, speaker: Speaker) -> &'static str {
+pub(crate) fn words(remedy: Remedy, speaker: Speaker) -> Text {
     use Speaker::{Affine, Atlas, Deform, Pose, Surface};
     match (remedy, speaker) {
         (Remedy::OtherSimilarity, Affine) => {
-            "the images have little in common where they were laid on each other: look at the pictures, leave \
+            text!(
+                "the images have little in common where they were laid on each other: look at the pictures, leave \
              `rescue = off` out, which tries other costs and starts, or give a mask where one image shows what the other \
              does not, such as a skull"
+            )
         }
         (Remedy::BelongTogether, Affine) => {
-            "the images have little in common where they were laid on each other, and other costs, starts and fewer \
+            text!(
+                "the images have little in common where they were laid on each other, and other costs, starts and fewer \
              degrees of freedom found nothing better (the record has them): look at the pictures, check that they show \
              the same part of the body, start from points by `init = landmarks:FIXED.csv,MOVING.csv`, or give a mask \
              where one image shows what the other does not, such as a skull"
+            )
         }
         (Remedy::Handedness, Affine) => {
-            "one of the images seems to be mirrored: check left and right in its header (`voxalign info`), and how it was \
+            text!(
+                "one of the images seems to be mirrored: check left and right in its header (`voxalign info`), and how it was \
              converted"
+            )
         }
         (Remedy::WiderMask, Affine | Deform) => {
-            "what the masks keep fits, but the images as a whole do not: look at the pictures, and give a mask that keeps \
+            text!(
+                "what the masks keep fits, but the images as a whole do not: look at the pictures, and give a mask that keeps \
              more of the object, or a start near the right alignment by `init`"
+            )
         }
         (Remedy::SmallerSearch, Affine) => {
-            "the search ended worse than it began: start nearer by `init`, or search less far by \
+            text!(
+                "the search ended worse than it began: start nearer by `init`, or search less far by \
              `search_angles`"
+            )
         }
         (Remedy::NearerStart, Affine) => {
-            "the images hardly show the same place: check that they belong together, or start nearer by \
+            text!(
+                "the images hardly show the same place: check that they belong together, or start nearer by \
              `init` FILE and `search = local`"
+            )
         }
         (Remedy::FewerFreedoms, Affine) => {
-            "sizes change more than they differ between people: use fewer degrees of freedom (`dof = 6` for \
+            text!(
+                "sizes change more than they differ between people: use fewer degrees of freedom (`dof = 6` for \
              one person), or start from the headers by `init = header` `search = local`"
+            )
         }
         (Remedy::SingleOut, Affine) => {
-            "another alignment, far from this one, matches nearly as well: narrow `search_angles`, start \
+            text!(
+                "another alignment, far from this one, matches nearly as well: narrow `search_angles`, start \
              nearer by `init`, or give a mask where one image shows what the other does not, such as a \
              skull; if the mask cuts close to what it keeps, dilate it"
+            )
         }
         (Remedy::Smoother, Deform | Atlas) => {
-            "use a smaller `step`, or more smoothing (`sigma`, `total_sigma`, or `alpha`)"
+            text!("use a smaller `step`, or more smoothing (`sigma`, `total_sigma`, or `alpha`)")
         }
         (Remedy::OtherAffinePart, Deform) => {
-            "the affine part decides: run `voxalign affine` with other options, look at its report, and \
+            text!(
+                "the affine part decides: run `voxalign affine` with other options, look at its report, and \
              give its transform by `affine` FILE; `affine = none` where the headers agree to some voxels"
+            )
         }
         (Remedy::BetterStart, Deform) => {
-            "start nearer: leave `affine` out, or give a transform that `voxalign affine` found"
+            text!(
+                "start nearer: leave `affine` out, or give a transform that `voxalign affine` found"
+            )
         }
         (Remedy::SameTissue, Deform) => {
-            "the images have little in common where both show tissue: check that they show the same part \
+            text!(
+                "the images have little in common where both show tissue: check that they show the same part \
              of the body, and that they lie on each other at the start; between kinds of image try \
              `similarity = mi`"
+            )
         }
         (Remedy::Landmarks, Deform) => {
-            "check that the points of both lists of `landmarks` are in the same order and in the world of \
+            text!(
+                "check that the points of both lists of `landmarks` are in the same order and in the world of \
              `point_convention`; give a larger `landmark_weight`, or start nearer by `init` and the same landmarks"
+            )
         }
         (Remedy::Shapes, Deform) => {
-            "check that what has one name in both anatomies is one structure, on one side, in the world of its image (space \
+            text!(
+                "check that what has one name in both anatomies is one structure, on one side, in the world of its image (space \
              in the file); start nearer by `init` or `affine` FILE, or give it a larger weight or width in the fixed anatomy"
+            )
         }
         (Remedy::MoreAlike, Atlas) => {
-            "the deformations did not make the subjects more alike: look at them, try `similarity = lncc` or \
+            text!(
+                "the deformations did not make the subjects more alike: look at them, try `similarity = lncc` or \
              more iterations"
+            )
         }
-        (Remedy::Centred, Atlas) => "leave `centre = false` out; use more smoothing",
+        (Remedy::Centred, Atlas) => text!("leave `centre = false` out; use more smoothing"),
         (Remedy::OtherSimilarity, Pose) => {
-            "the X-ray images and the simulated ones have little in common: look at the pictures, check \
+            text!(
+                "the X-ray images and the simulated ones have little in common: look at the pictures, check \
              `geometry` and `pixels`, and try another `similarity`, or a `region` without what the CT does not show"
+            )
         }
         (Remedy::SmallerSearch, Pose) => {
-            "the search ended worse than it began: start nearer by `init`, or search less far by `range`"
+            text!(
+                "the search ended worse than it began: start nearer by `init`, or search less far by `range`"
+            )
         }
         (Remedy::NearerStart, Pose) => {
-            "the views hardly see the CT: check `geometry`, start nearer by `init` or `init_translation`, or give `search = full`"
+            text!(
+                "the views hardly see the CT: check `geometry`, start nearer by `init` or `init_translation`, or give `search = full`"
+            )
         }
         (Remedy::SingleOut, Pose) => {
-            "the pose is not certain: another matches nearly as well; give another view, a `region` around what \
+            text!(
+                "the pose is not certain: another matches nearly as well; give another view, a `region` around what \
              is rigid, or a start near it by `init` (a file, or `points:CT.csv,XRAY.csv`), `init_rotation` and \
              `init_translation`"
+            )
         }
         (Remedy::Measured, Pose) => {
-            "the verdict asks for what was not measured: give `restarts` of 1 or more, and leave `levels` out or give finer ones"
+            text!(
+                "the verdict asks for what was not measured: give `restarts` of 1 or more, and leave `levels` out or give finer ones"
+            )
         }
         (Remedy::Geometry, Pose) => {
-            "the views do not agree with each other or with the CT: check the distances, the size of pixels and the angles \
+            text!(
+                "the views do not agree with each other or with the CT: check the distances, the size of pixels and the angles \
              in `geometry`, that the images are in the order of its views, and that CT and images are of the same size; try \
              each view alone"
+            )
         }
         (Remedy::OtherRotation, Pose) => {
-            "a pose of another rotation, such as a half turn, fits better: give `search = full`, or a start near it by `init` or \
+            text!(
+                "a pose of another rotation, such as a half turn, fits better: give `search = full`, or a start near it by `init` or \
              `init_rotation`"
+            )
         }
         (Remedy::OtherImages, Pose) => {
-            "the images fit better otherwise: check that each is that of its view in `geometry`, and that none is mirrored"
+            text!(
+                "the images fit better otherwise: check that each is that of its view in `geometry`, and that none is mirrored"
+            )
         }
         (Remedy::CloserSurface, Surface) => {
-            "the surface is not where the voxels have it: give less `smoothing` or `sigma`, more `triangles`; where \
+            text!(
+                "the surface is not where the voxels have it: give less `smoothing` or `sigma`, more `triangles`; where \
              neither is given, the object is too thin for its voxels: resample it onto finer ones"
+            )
         }
         (Remedy::SmootherSurface, Surface) => {
-            "parts of the surface lie on each other: give another `smoothing`, a `sigma` of about a voxel, or more \
+            text!(
+                "parts of the surface lie on each other: give another `smoothing`, a `sigma` of about a voxel, or more \
              `triangles`"
+            )
         }
-        (remedy, _) => remedy.summary(),
+        (remedy, _) => remedy.summary().into(),
     }
 }
 
@@ -137,7 +186,7 @@ mod tests {
         assert_eq!(verdict.checks[0].remedy_code, Some(Remedy::Smoother));
         for &remedy in Remedy::ALL {
             for speaker in [Speaker::Affine, Speaker::Deform, Speaker::Atlas] {
-                assert!(words(remedy, speaker).len() > 20);
+                assert!(words(remedy, speaker).to_string().len() > 20);
             }
         }
     }

@@ -6,6 +6,7 @@ use crate::machine::{Auto, Machine, MachineOptions, from_environment};
 use voxalign_compute::comm::{Communicator, Team};
 use voxalign_compute::cuda::{self, Cuda};
 use voxalign_compute::select::{AnyDevice, DeviceChoice};
+use voxalign_options::text;
 use voxalign_population::exchange::all_told;
 
 /// The processes of this machine.
@@ -46,7 +47,7 @@ pub fn start(
     let all = all_told(world, &on_gpu)?;
     let place = |gpu: bool| all.iter().position(|on_gpu| *on_gpu == gpu);
     let alike = match (place(true), place(false)) {
-        (Some(gpu), Some(cpu)) => Err(Error::input(format!(
+        (Some(gpu), Some(cpu)) => Err(Error::input(text!(
             "rank {gpu} computes on a GPU and rank {cpu} on the CPU, whose digits differ; give `device = cpu`, or \
              start processes that all have a GPU"
         ))),
@@ -56,10 +57,10 @@ pub fn start(
     let devices = match &machine.device {
         cpu @ AnyDevice::Cpu(_) => {
             let refused = match gpus {
-                Some(_) => Err(Error::input(
+                Some(_) => Err(Error::input(text!(
                     "`gpus` is for GPUs, but the device is the CPU; leave it out, or give `device` \
-                     cuda",
-                )),
+                     cuda"
+                ))),
                 None => Ok(()),
             };
             world.agree(refused)?;
@@ -88,7 +89,7 @@ fn all_gpus(first: &Cuda, own: &Neighbours, most: Option<usize>) -> Result<Vec<C
     }
     if let Some(most) = most {
         if most > numbers.len() {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "`gpus` is {most}, but this process has {} of the {count} GPUs of its machine",
                 numbers.len()
             )));

@@ -6,7 +6,10 @@ use crate::{OptionError, Parameter};
 ///
 /// It is derived. A name is that of the variant in lower case with hyphens, unless `#[choice(name = "...")]` says otherwise
 /// (`#[choice(snake_case)]` on the enumeration for `_` instead); the summary is the first paragraph of the variant's documentation. A variant is
-/// alone, or holds one struct of [`Parameters`](crate::Parameters).
+/// alone, or holds one struct of [`Parameters`](crate::Parameters); then there is a constant such as `GAUSSIAN` for the variant with its
+/// usual ones. `#[choice(option = "...", heading = "...")]` names the option by which one is chosen, whose help is the documentation of the
+/// enumeration. With `#[choice(each = each_solver)]`, `each_solver!(choice, kind => expression)` is the expression for whichever kind the
+/// choice holds: `kind` is what the variant holds, or, of variants that hold nothing, the type of the variant's name in the module at hand.
 pub trait Choice: Copy + PartialEq + Send + Sync + 'static {
     /// All alternatives with their usual parameters, in the order in which they are listed.
     const ALL: &'static [Self];

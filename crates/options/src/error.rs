@@ -1,5 +1,6 @@
 //! What is wrong with options, as data.
 
+use crate::Text;
 use thiserror::Error;
 
 /// An option that cannot be used as it is given.
@@ -7,9 +8,9 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum OptionError {
     /// A value that it cannot have.
-    #[error("`{name}` is {value}; {remedy}")]
+    #[error("{} is {value}; {remedy}", Text::named(.name))]
     Value {
-        /// The option.
+        /// The option; what is no option of its own is named in several words, such as `kernel width`.
         name: &'static str,
         /// What was given.
         value: String,

@@ -36,6 +36,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[cfg(test)]
 extern crate self as voxalign_options;
 
 #[cfg(feature = "clap")]

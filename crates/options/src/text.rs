@@ -42,10 +42,22 @@ impl Text {
         Self { parts }
     }
 
-    /// A single option.
+    /// A single option, such as `bins`, or one with a value, such as `model = lddmm`.
     #[must_use]
-    pub fn option(name: impl Into<String>) -> Self {
-        Self::new(vec![Part::Option { name: name.into(), value: None }])
+    pub fn option(name: &str) -> Self {
+        let (name, value) = match name.split_once(" = ") {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (name, None),
+        };
+        Self::new(vec![Part::Option { name: name.to_owned(), value }])
+    }
+
+    /// An option by its name, or `the kernel width` for what has a name of several words.
+    pub(crate) fn named(name: &str) -> Self {
+        match name.contains(' ') {
+            true => format!("the {name}").into(),
+            false => Self::option(name),
+        }
     }
 
     /// The options that it names, in their order.
@@ -64,6 +76,14 @@ impl Text {
             Part::Option { name, value } => option(name, value.as_deref()),
         };
         self.parts.iter().map(part).collect()
+    }
+
+    /// Messages with words between them.
+    #[must_use]
+    pub fn joined(all: impl IntoIterator<Item = Self>, between: &str) -> Self {
+        let mut all = all.into_iter();
+        let first = all.next().unwrap_or_default();
+        all.fold(first, |text, next| text.and(between).and(next))
     }
 
     /// The message, and another one after it.
@@ -91,6 +111,12 @@ impl From<String> for Text {
     }
 }
 
+impl From<&String> for Text {
+    fn from(words: &String) -> Self {
+        words.clone().into()
+    }
+}
+
 impl From<&str> for Text {
     fn from(words: &str) -> Self {
         words.to_owned().into()
@@ -99,29 +125,18 @@ impl From<&str> for Text {
 
 impl From<OptionError> for Text {
     fn from(error: OptionError) -> Self {
-        let words = |words: String| Part::Words(words);
-        let option = |name: &str, value: Option<&str>| Part::Option {
-            name: name.to_owned(),
-            value: value.map(str::to_owned),
-        };
-        let named = option(error.name(), None);
-        Self::new(match error {
-            OptionError::Value { value, remedy, .. } => {
-                vec![named, words(format!(" is {value}; {remedy}"))]
-            }
-            OptionError::Ignored { option: of, kinds, .. } => {
+        let named = Self::named(error.name());
+        match error {
+            OptionError::Value { value, remedy, .. } => named.and(format!(" is {value}; {remedy}")),
+            OptionError::Ignored { option, kinds, .. } => {
+                let value = kinds.first().map(|kind| (*kind).to_owned());
+                let of = Self::new(vec![Part::Option { name: option.to_owned(), value }]);
                 let rest = OptionError::rest(&kinds);
-                let first = kinds.first().copied();
-                vec![
-                    named,
-                    words(" is for ".into()),
-                    option(of, first),
-                    words(format!("{rest}; leave it out")),
-                ]
+                named.and(" is for ").and(of).and(format!("{rest}; leave it out"))
             }
             OptionError::Unknown { value, known, .. } => {
-                vec![named, words(format!(" is '{value}', which is none of {}", known.join(", ")))]
+                named.and(format!(" is '{value}', which is none of {}", known.join(", ")))
             }
-        })
+        }
     }
 }

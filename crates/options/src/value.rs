@@ -19,6 +19,14 @@ pub trait Value: Sized {
     /// The value as it is typed.
     fn text(&self) -> String;
 
+    /// Whether a value can be used at all: numbers that are not finite cannot, nor what would not be read.
+    ///
+    /// # Errors
+    /// What it should be.
+    fn usable(&self) -> Result<(), String> {
+        Ok(())
+    }
+
     /// The value as data.
     fn json(&self) -> Json {
         Json::String(self.text())
@@ -63,6 +71,10 @@ impl Value for f64 {
 
     fn text(&self) -> String {
         self.to_string()
+    }
+
+    fn usable(&self) -> Result<(), String> {
+        if self.is_finite() { Ok(()) } else { Err("give a finite number".to_owned()) }
     }
 
     fn json(&self) -> Json {
@@ -114,12 +126,16 @@ macro_rules! text_value {
             const UNIT: &'static str = $unit;
             const HYPHENS: bool = true;
 
-            fn parse(text: &str) -> Result<Self, String> {
+            fn parse(text: &str) -> ::std::result::Result<Self, String> {
                 text.parse()
             }
 
             fn text(&self) -> String {
                 self.to_string()
+            }
+
+            fn usable(&self) -> ::std::result::Result<(), String> {
+                <Self as $crate::Value>::parse(&self.to_string()).map(drop)
             }
         }
     };

@@ -7,7 +7,25 @@ use voxalign_compute::comm::CommError;
 use voxalign_image::ImageError;
 use voxalign_image::memory::OutOfMemory;
 use voxalign_io::IoError;
+use voxalign_options::OptionError;
 use voxalign_register::RegisterError;
+
+/// A stop is a stop.
+impl From<RegisterError> for PopulationError {
+    fn from(error: RegisterError) -> Self {
+        match error {
+            RegisterError::Stopped => Self::Stopped,
+            error => Self::Register(error),
+        }
+    }
+}
+
+impl PopulationError {
+    /// An option with a value that it cannot have.
+    pub fn option(name: &'static str, value: impl ToString, remedy: impl Into<String>) -> Self {
+        Self::Option(OptionError::value(name, value, remedy))
+    }
+}
 
 /// The result of what is done with many images.
 pub type Result<T> = std::result::Result<T, PopulationError>;
@@ -27,10 +45,18 @@ pub enum PopulationError {
     Compute(#[from] ComputeError),
     /// A registration failed.
     #[error(transparent)]
-    Register(#[from] RegisterError),
+    Register(RegisterError),
     /// A file that cannot be read or written.
     #[error(transparent)]
     File(#[from] IoError),
+    /// A subject with a file that cannot be read, which a study can do without.
+    #[error("{}: {what}", file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it, and what would help.
+        what: String,
+    },
     /// An image that cannot be read, or is not like the others.
     #[error("{}: {what}", file.display())]
     Input {
@@ -127,16 +153,8 @@ pub enum PopulationError {
         remedy: String,
     },
     /// An option has a value that cannot be used.
-    #[error("{option} is {value}; {remedy}")]
-    Option {
-        /// Name of the parameter in words, such as `bandwidth`. Who runs the library knows by which
-        /// option it was set.
-        option: &'static str,
-        /// What was given.
-        value: String,
-        /// What would do.
-        remedy: String,
-    },
+    #[error(transparent)]
+    Option(#[from] OptionError),
     /// Facts that ranks tell each other, or that a run keeps, are not what they should be.
     #[error("what the processes of this run tell each other cannot be read: {0}")]
     Exchange(String),

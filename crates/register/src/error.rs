@@ -5,6 +5,7 @@ use thiserror::Error;
 use voxalign_compute::error::ComputeError;
 use voxalign_image::memory::OutOfMemory;
 use voxalign_image::{Grid, ImageError, ImageView};
+use voxalign_options::OptionError;
 
 /// What can go wrong in a registration.
 #[derive(Debug, Error)]
@@ -19,20 +20,9 @@ pub enum RegisterError {
     /// Images or label maps cannot be compared.
     #[error(transparent)]
     Compare(#[from] CompareError),
-    /// What a deformation or an iteration that is not of this crate met.
-    #[error(transparent)]
-    Other(Box<dyn std::error::Error + Send + Sync>),
     /// An option has a value that cannot be used.
-    #[error("{option} is {value}; {remedy}")]
-    Option {
-        /// Name of the parameter in words, such as `bins` or `time steps`. Who runs the library
-        /// knows by which option it was set.
-        option: &'static str,
-        /// What was given.
-        value: String,
-        /// What would do.
-        remedy: String,
-    },
+    #[error(transparent)]
+    Option(#[from] OptionError),
     /// An image holds one value everywhere (inside its mask).
     #[error(
         "the {role} image is constant ({value} everywhere{within}), so there is nothing to align; \
@@ -152,6 +142,11 @@ impl From<OutOfMemory> for RegisterError {
 }
 
 impl RegisterError {
+    /// An option with a value that it cannot have.
+    pub fn option(name: &'static str, value: impl ToString, remedy: impl Into<String>) -> Self {
+        Self::Option(OptionError::value(name, value, remedy))
+    }
+
     /// Whether the images are what cannot be registered: with the same images and options it fails on every
     /// machine, at every time.
     #[must_use]
@@ -177,7 +172,7 @@ impl RegisterError {
 }
 
 /// Result with [`RegisterError`].
-pub type Result<T> = std::result::Result<T, RegisterError>;
+pub type Result<T, E = RegisterError> = std::result::Result<T, E>;
 
 /// Checks that a mask, or another image that goes with one on `grid`, is on that grid.
 pub(crate) fn check_grid(role: &'static str, mask: ImageView<'_>, grid: &Grid) -> Result<()> {

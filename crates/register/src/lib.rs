@@ -27,7 +27,7 @@
 //! ```
 //! use voxalign_compute::cpu::Cpu;
 //! use voxalign_image::{Affine, AffineParameters, Grid, Vector3, Volume};
-//! use voxalign_register::diffeo::{DeformInput, DeformOptions, register_deformable};
+//! use voxalign_register::diffeo::{DeformInput, Matching, register_deformable};
 //! use voxalign_register::linear::{AffineInput, AffineOptions, Search, register_affine};
 //! use voxalign_register::similarity::Ssd;
 //! use voxalign_register::Silent;
@@ -68,7 +68,7 @@
 //! let shift = Vector3::new(0.0, -8.0, 0.0);
 //! let moving = head(ball + shift, truth.inverse()?);
 //! let input = DeformInput::new(&fixed, &moving, Ssd {}.into(), found.transform);
-//! let deformed = register_deformable(&device, &input, &DeformOptions::default(), &Silent)?;
+//! let deformed = register_deformable(&device, &input, &Matching::default(), &Silent)?;
 //! assert!(deformed.verdict.good, "{}", deformed.verdict.summary());
 //! let error = deformed.transform().apply(centre + ball) - truth.apply(centre + ball + shift);
 //! assert!(error.norm() < 1.0, "{error} mm");
@@ -94,7 +94,6 @@
 
 pub mod attachment;
 pub mod carry;
-pub mod choice;
 pub mod compare;
 pub mod diffeo;
 pub mod error;
@@ -118,7 +117,7 @@ pub mod search;
 pub mod similarity;
 pub mod verdict;
 
-pub use choice::Choice;
 pub use error::{RegisterError, Result};
 pub use progress::{Event, Progress, Silent};
 pub use verdict::{Check, Remedy, Verdict};
+pub use voxalign_options::Choice;

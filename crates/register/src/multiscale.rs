@@ -10,7 +10,10 @@ use crate::numbers::null_is_nan;
 use crate::progress::{Event, Progress};
 use crate::similarity::Energies;
 use serde::{Deserialize, Serialize};
+use std::fmt::{self, Display, Formatter};
+use std::str::FromStr;
 use std::time::Instant;
+use voxalign_options::text_value;
 
 /// One scale of a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -20,6 +23,59 @@ pub struct Scale {
     /// The most iterations.
     pub iterations: usize,
 }
+
+/// Scales and their iterations, coarse to fine, such as `4x100,2x100,1x50`: factors of 1 to 64.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Schedule(pub Vec<Scale>);
+
+impl Schedule {
+    /// Of factors and iterations.
+    #[must_use]
+    pub fn of(scales: &[(usize, usize)]) -> Self {
+        Self(scales.iter().map(|&(factor, iterations)| Scale { factor, iterations }).collect())
+    }
+
+    /// Three scales.
+    #[must_use]
+    pub fn usual() -> Self {
+        Self::of(&[(4, 100), (2, 100), (1, 50)])
+    }
+}
+
+impl Display for Schedule {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let all: Vec<_> = self.0.iter().map(|s| format!("{}x{}", s.factor, s.iterations)).collect();
+        f.write_str(&all.join(","))
+    }
+}
+
+impl FromStr for Schedule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let scale = |part: &str| {
+            let (factor, iterations) = part.trim().split_once('x')?;
+            let factor = factor.parse().ok().filter(|f| (1..=64).contains(f))?;
+            let iterations = iterations.parse().ok().filter(|&i| i > 0)?;
+            Some(Scale { factor, iterations })
+        };
+        let scales = text.split(',').map(|part| {
+            scale(part).ok_or_else(|| {
+                format!(
+                    "'{part}' is not a scale: give FACTORxITERATIONS with a factor from 1 to 64 \
+                     and at least 1 iteration, such as 4x100,2x100,1x50"
+                )
+            })
+        });
+        let scales = Self(scales.collect::<Result<Vec<_>, _>>()?);
+        if scales.0.windows(2).any(|w| w[1].factor > w[0].factor) {
+            return Err("give scales from coarse to fine, such as 4x100,2x100,1x50".into());
+        }
+        Ok(scales)
+    }
+}
+
+text_value!(Schedule, "FxN,...");
 
 /// When a scale ends before its iterations are used up; by default once the energy has fallen by less
 /// than a hundredth over 10 iterations.
@@ -65,17 +121,20 @@ impl Convergence {
 
 /// What deforms: images and fields at the scale at hand.
 pub trait Deformation {
+    /// What can go wrong.
+    type Error: From<RegisterError>;
+
     /// Brings images and fields to a scale; at the first call the fields are zero.
     ///
     /// # Errors
     /// Memory that runs out.
-    fn to_scale(&mut self, scale: &Scale) -> Result<()>;
+    fn to_scale(&mut self, scale: &Scale) -> Result<(), Self::Error>;
 
     /// Called once after the last scale.
     ///
     /// # Errors
     /// Memory that runs out.
-    fn finish(&mut self) -> Result<()>;
+    fn finish(&mut self) -> Result<(), Self::Error>;
 }
 
 /// One step of a registration.
@@ -84,19 +143,19 @@ pub trait Iteration<F: Deformation> {
     ///
     /// # Errors
     /// Memory that runs out, constants that cannot be.
-    fn to_scale(&mut self, deformation: &F, scale: &Scale) -> Result<()>;
+    fn to_scale(&mut self, deformation: &F, scale: &Scale) -> Result<(), F::Error>;
 
     /// Makes a step, and gives the energies before it.
     ///
     /// # Errors
     /// What fails on the device.
-    fn iterate(&mut self, deformation: &mut F) -> Result<Energies>;
+    fn iterate(&mut self, deformation: &mut F) -> Result<Energies, F::Error>;
 
     /// Called when the iterations of a scale are over; what is worth a remark.
     ///
     /// # Errors
     /// What fails on the device.
-    fn end_scale(&mut self, deformation: &mut F) -> Result<Option<f64>> {
+    fn end_scale(&mut self, deformation: &mut F) -> Result<Option<f64>, F::Error> {
         let _ = deformation;
         Ok(None)
     }
@@ -136,17 +195,22 @@ pub struct Course {
 }
 
 /// Looks at a run while nothing is under way: after each iteration and each scale.
-pub trait Keeper<F, I> {
+pub trait Keeper<F: Deformation, I> {
     /// A place from which the run can go on.
     ///
     /// # Errors
     /// What ends the run.
-    fn look(&mut self, deformation: &mut F, iteration: &mut I, course: &Course) -> Result<()>;
+    fn look(
+        &mut self,
+        deformation: &mut F,
+        iteration: &mut I,
+        course: &Course,
+    ) -> Result<(), F::Error>;
 }
 
 /// Nothing is kept.
-impl<F, I> Keeper<F, I> for () {
-    fn look(&mut self, _: &mut F, _: &mut I, _: &Course) -> Result<()> {
+impl<F: Deformation, I> Keeper<F, I> for () {
+    fn look(&mut self, _: &mut F, _: &mut I, _: &Course) -> Result<(), F::Error> {
         Ok(())
     }
 }
@@ -161,7 +225,7 @@ pub fn run<F: Deformation, I: Iteration<F>>(
     scales: &[Scale],
     convergence: &Convergence,
     progress: &dyn Progress,
-) -> Result<Vec<ScaleRecord>> {
+) -> Result<Vec<ScaleRecord>, F::Error> {
     resume(deformation, iteration, scales, convergence, progress, Course::default(), &mut ())
 }
 
@@ -184,7 +248,7 @@ pub fn resume<F: Deformation, I: Iteration<F>>(
     progress: &dyn Progress,
     mut course: Course,
     keeper: &mut dyn Keeper<F, I>,
-) -> Result<Vec<ScaleRecord>> {
+) -> Result<Vec<ScaleRecord>, F::Error> {
     for (index, scale) in scales.iter().enumerate().skip(course.records.len()) {
         let (began, before) = (Instant::now(), course.seconds);
         let name = format!("1/{}", scale.factor);
@@ -204,12 +268,12 @@ pub fn resume<F: Deformation, I: Iteration<F>>(
             && !convergence.reached_by(&course.energies, &course.parts)
         {
             if progress.stop() {
-                return Err(RegisterError::Stopped);
+                return Err(RegisterError::Stopped.into());
             }
             let i = course.energies.len();
             let Energies { total: energy, parts } = iteration.iterate(deformation)?;
             if !energy.is_finite() {
-                return Err(RegisterError::Diverged { factor: scale.factor, iteration: i });
+                return Err(RegisterError::Diverged { factor: scale.factor, iteration: i }.into());
             }
             course.energies.push(energy);
             course.parts.resize_with(parts.len(), Vec::new);
@@ -248,6 +312,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn schedules() {
+        assert_eq!("4x20, 2x5".parse(), Ok(Schedule::of(&[(4, 20), (2, 5)])));
+        for bad in ["", "4", "4x", "x3", "0x3", "65x3", "4x0", "1x5,2x5", "4x20,"] {
+            assert!(bad.parse::<Schedule>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
     fn convergence_is_seen() {
         let c = Convergence { window: 3, threshold: 0.01 };
         let falling: Vec<f64> = (0..20).map(|i| -f64::from(i)).collect();
@@ -274,6 +346,8 @@ mod tests {
     struct Still;
 
     impl Deformation for Still {
+        type Error = RegisterError;
+
         fn to_scale(&mut self, _: &Scale) -> Result<()> {
             Ok(())
         }

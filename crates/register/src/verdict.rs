@@ -1,113 +1,77 @@
 //! The verdict on a result.
 
-use crate::choice::{Choice, choices};
 use crate::numbers::null_is_nan;
 use serde::{Deserialize, Serialize};
+use voxalign_options::Choice;
 
 /// What helps where a check fails. The library says which; a program says it with the names of its own
 /// options, see [`Verdict::worded`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Choice)]
+#[choice(snake_case)]
 #[non_exhaustive]
 pub enum Remedy {
-    /// Another similarity, or a mask.
+    /// the images have little in common: look at the pictures, and try a similarity for different kinds of image, or a
+    /// mask where one image shows what the other does not, such as a skull.
     OtherSimilarity,
-    /// To start nearer, or to search less far.
+    /// the search ended worse than it began: start nearer, or search less far.
     SmallerSearch,
-    /// To check that the images belong together, or to start nearer.
+    /// the images hardly show the same place: check that they belong together, or start nearer.
     NearerStart,
-    /// Fewer degrees of freedom, or a start from the headers.
+    /// sizes change more than they differ between people: use fewer degrees of freedom, or start from the headers.
     FewerFreedoms,
-    /// To search less far, to start nearer, or a mask.
+    /// another alignment, far from this one, matches nearly as well: search less far, start nearer, or give a mask
+    /// where one image shows what the other does not, such as a skull; if the mask cuts close to what it keeps, dilate
+    /// it.
     SingleOut,
-    /// Smaller steps or more smoothing.
+    /// use smaller steps or more smoothing.
     Smoother,
-    /// Another affine part.
+    /// the affine part decides: register by an affine transform with other options, look at it, and start from it.
     OtherAffinePart,
-    /// A start that is as good as the best affine transform.
+    /// start from an affine registration of the two images.
     BetterStart,
-    /// To check that the images show the same, or another similarity.
+    /// the images have little in common where both show tissue: check that they show the same part of the body and that
+    /// they lie on each other at the start; between kinds of image try mutual information.
     SameTissue,
-    /// Another similarity or more iterations, for the subjects of an atlas.
+    /// the deformations did not make the subjects more alike: look at them, try another similarity or more iterations.
     MoreAlike,
-    /// To take the mean deformation back, or more smoothing.
+    /// take the mean deformation back at the end of each scale; use more smoothing.
     Centred,
-    /// To look at the subjects that are named, and to leave them out.
+    /// look at these subjects; use more smoothing, or leave them out.
     LookAtSubjects,
-    /// To look at the atlases that are named.
+    /// see what the record says of these atlases.
     LookAtAtlases,
-    /// To build an atlas of all subjects first.
+    /// build an atlas of all subjects and see which it calls bad or unlike the others.
     WholeAtlas,
-    /// To check corresponding points, or give them more weight.
+    /// check that the landmarks of both images are in the same order and of the world that they are said to be of; give
+    /// them more weight, and larger deformations more iterations.
     Landmarks,
-    /// To check that shapes of one name are one structure, or to give them more weight or wider kernels.
+    /// check that what has one name is one structure on one side in both anatomies, in the world of its image; give it
+    /// more weight or a wider kernel, and larger deformations more iterations.
     Shapes,
-    /// To smooth a surface less, or to keep more of it.
+    /// smooth the surface less, or keep more of its triangles.
     CloserSurface,
-    /// To smooth a surface otherwise.
+    /// smooth the surface otherwise, or its voxels before.
     SmootherSurface,
-    /// To check that the images belong together, as other ways to register them were tried.
+    /// the images have little in common where they were laid on each other, and other costs, starts and freedoms found
+    /// nothing better: look at the pictures, check that they show the same part of the body, and start from landmarks,
+    /// or give a mask where one image shows what the other does not.
     BelongTogether,
-    /// To check that what is within the outlines is the same.
+    /// the outlines fit, but within them the images have no more in common than anywhere: look at the pictures, and
+    /// check that both show the same part of the body.
     SameInside,
-    /// A mask that keeps more of the object.
+    /// what the masks keep fits, but the images as a whole do not: look at the pictures, and give a mask that keeps
+    /// more of the object, or a start near the right alignment.
     WiderMask,
-    /// To check which side is left.
+    /// one of the images seems to be mirrored: check left and right in its header, and how it was converted.
     Handedness,
-    /// To have measured what a verdict asks for.
+    /// what the verdict asks for was not measured: leave out the options that skip it.
     Measured,
-    /// To check where X-ray images were taken from.
+    /// the views do not agree: check the distances, the size of the pixels and the angles of each view.
     Geometry,
-    /// A start of the rotation that fits better.
+    /// a pose of another rotation fits better: search all rotations, or start from that one.
     OtherRotation,
-    /// To check the order and the sides of X-ray images.
+    /// other images fit better: check that each image is that of its view, and that none is mirrored.
     OtherImages,
-}
-
-choices! { Remedy:
-    OtherSimilarity "other_similarity" "the images have little in common: look at the pictures, and try a \
-        similarity for different kinds of image, or a mask where one image shows what the other does not, such \
-        as a skull",
-    SmallerSearch "smaller_search" "the search ended worse than it began: start nearer, or search less far",
-    NearerStart "nearer_start" "the images hardly show the same place: check that they belong together, or start \
-        nearer",
-    FewerFreedoms "fewer_freedoms" "sizes change more than they differ between people: use fewer degrees of \
-        freedom, or start from the headers",
-    SingleOut "single_out" "another alignment, far from this one, matches nearly as well: search less far, start \
-        nearer, or give a mask where one image shows what the other does not, such as a skull; if the mask \
-        cuts close to what it keeps, dilate it",
-    Smoother "smoother" "use smaller steps or more smoothing",
-    OtherAffinePart "other_affine_part" "the affine part decides: register by an affine transform with other \
-        options, look at it, and start from it",
-    BetterStart "better_start" "start from an affine registration of the two images",
-    SameTissue "same_tissue" "the images have little in common where both show tissue: check that they show the \
-        same part of the body and that they lie on each other at the start; between kinds of image try mutual \
-        information",
-    MoreAlike "more_alike" "the deformations did not make the subjects more alike: look at them, try another \
-        similarity or more iterations",
-    Centred "centred" "take the mean deformation back at the end of each scale; use more smoothing",
-    LookAtSubjects "look_at_subjects" "look at these subjects; use more smoothing, or leave them out",
-    LookAtAtlases "look_at_atlases" "see what the record says of these atlases",
-    WholeAtlas "whole_atlas" "build an atlas of all subjects and see which it calls bad or unlike the others",
-    Landmarks "landmarks" "check that the landmarks of both images are in the same order and of the world that they \
-        are said to be of; give them more weight, and larger deformations more iterations",
-    Shapes "shapes" "check that what has one name is one structure on one side in both anatomies, in the world of its \
-        image; give it more weight or a wider kernel, and larger deformations more iterations",
-    CloserSurface "closer_surface" "smooth the surface less, or keep more of its triangles",
-    SmootherSurface "smoother_surface" "smooth the surface otherwise, or its voxels before",
-    BelongTogether "belong_together" "the images have little in common where they were laid on each other, and other \
-        costs, starts and freedoms found nothing better: look at the pictures, check that they show the same part of the body, \
-        and start from landmarks, or give a mask where one image shows what the other does not",
-    SameInside "same_inside" "the outlines fit, but within them the images have no more in common than anywhere: look at the \
-        pictures, and check that both show the same part of the body",
-    WiderMask "wider_mask" "what the masks keep fits, but the images as a whole do not: look at the pictures, and give a mask \
-        that keeps more of the object, or a start near the right alignment",
-    Handedness "handedness" "one of the images seems to be mirrored: check left and right in its header, and how it \
-        was converted",
-    Measured "measured" "what the verdict asks for was not measured: leave out the options that skip it",
-    Geometry "geometry" "the views do not agree: check the distances, the size of the pixels and the angles of each view",
-    OtherRotation "other_rotation" "a pose of another rotation fits better: search all rotations, or start from that one",
-    OtherImages "other_images" "other images fit better: check that each image is that of its view, and that none is mirrored",
 }
 
 /// One thing that was checked.

@@ -2,22 +2,29 @@
 
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
+use voxalign_options::Choice;
 use voxalign_register::scores::Scores;
-use voxalign_register::{Choice, choices};
 
 /// What a number of a record is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Choice)]
+#[choice(snake_case)]
 pub enum Figure {
+    /// The cost of an affine map.
+    ///
     /// The cost of an affine map, under the headers and in the end.
     Cost,
     /// The cost where a search began.
     CostStart,
+    /// The cost of the affine part.
+    ///
     /// The cost of the affine part of a deformation that did not begin.
     AffineCost,
-    /// The overlap of the fields of view, 0 to 1.
+    /// The overlap of the fields of view.
     Overlap,
-    /// How nearly the intensities of both images lie on a line, 0 to 1.
+    /// How nearly intensities lie on a line.
     Linearity,
+    /// Variance that a line explains.
+    ///
     /// The part of the variance of one image that a line explains by the other.
     ExplainedByLine,
     /// Root mean square difference.
@@ -28,49 +35,29 @@ pub enum Figure {
     Mi,
     /// Normalised mutual information.
     Nmi,
-    /// Mutual information where both images show tissue, nats.
+    /// Mutual information where both show tissue, nats.
     InformationInTissue,
     /// Mean Dice of labels.
     LabelOverlap,
-    /// Mean distance of corresponding points, mm.
+    /// Mean distance of landmarks, mm.
+    #[choice(name = "landmark_distance_mean_mm")]
     LandmarkMean,
-    /// Median of these distances, mm.
+    /// Median distance of landmarks, mm.
+    #[choice(name = "landmark_distance_median_mm")]
     LandmarkMedian,
-    /// Largest of these distances, mm.
+    /// Largest distance of landmarks, mm.
+    #[choice(name = "landmark_distance_largest_mm")]
     LandmarkLargest,
     /// Entropy over subjects, bits.
     Entropy,
     /// Mean squared gradient of a template, 1/mm².
     GradientEnergy,
-    /// Root mean square of the mean logarithm of changes of volume.
+    /// Root mean square of the mean log Jacobian.
     LogJacobianRms,
     /// The sum of the energies of images.
     TotalEnergy,
     /// The number of images.
     Images,
-}
-
-choices! { Figure:
-    Cost "cost" "The cost of an affine map",
-    CostStart "cost_start" "The cost where a search began",
-    AffineCost "affine_cost" "The cost of the affine part",
-    Overlap "overlap" "The overlap of the fields of view",
-    Linearity "linearity" "How nearly intensities lie on a line",
-    ExplainedByLine "explained_by_line" "Variance that a line explains",
-    Rms "rms" "Root mean square difference",
-    Ncc "ncc" "Normalised cross-correlation",
-    Mi "mi" "Mutual information, nats",
-    Nmi "nmi" "Normalised mutual information",
-    InformationInTissue "information_in_tissue" "Mutual information where both show tissue, nats",
-    LabelOverlap "label_overlap" "Mean Dice of labels",
-    LandmarkMean "landmark_distance_mean_mm" "Mean distance of landmarks, mm",
-    LandmarkMedian "landmark_distance_median_mm" "Median distance of landmarks, mm",
-    LandmarkLargest "landmark_distance_largest_mm" "Largest distance of landmarks, mm",
-    Entropy "entropy" "Entropy over subjects, bits",
-    GradientEnergy "gradient_energy" "Mean squared gradient of a template, 1/mm²",
-    LogJacobianRms "log_jacobian_rms" "Root mean square of the mean log Jacobian",
-    TotalEnergy "total_energy" "The sum of the energies of images",
-    Images "images" "The number of images",
 }
 
 /// When a number was found.

@@ -7,8 +7,8 @@ use voxalign_compute::ops::elastic::Boundary;
 use voxalign_compute::select::AnyDevice;
 use voxalign_jobs::Result;
 use voxalign_register::Choice;
-use voxalign_register::diffeo::{DeformModel, DeformOptions};
-use voxalign_register::multiscale::{Convergence, Scale};
+use voxalign_register::diffeo::{DeformModel, Matching, Multiscale};
+use voxalign_register::multiscale::Schedule;
 use voxalign_register::similarity::Similarity;
 
 /// Steps that are not counted: the first of the hybrid solver is exact, and kernels are compiled.
@@ -35,15 +35,15 @@ pub(super) fn measure(
     for &model in &wanted.models {
         for similarity in [Similarity::LNCC, Similarity::SSD] {
             // Sines take longer than waves that go on around the border.
-            let periodic = wanted.solvers.iter().filter(|s| **s == SolverKind::Fft);
+            let periodic = wanted.solvers.iter().filter(|s| matches!(s, SolverKind::Fft(_)));
             let all = wanted.solvers.iter().map(|s| (*s, Boundary::Zero));
             for (solver, boundary) in all.chain(periodic.map(|s| (*s, Boundary::Periodic))) {
-                if model == DeformModel::Lddmm && solver == SolverKind::Gaussian {
+                if !model.takes(&solver) {
                     continue;
                 }
                 let mut options = options(model, solver);
-                options.solver.boundary = boundary;
-                let seen = images.steps(device, similarity, &options, wanted.host)?.seen();
+                options.solver.set("boundary", boundary.name())?;
+                let seen = images.steps(device, similarity, (&options, false), wanted.host)?.seen();
                 let ends: Vec<_> = seen.steps.iter().map(|s| s.end).collect();
                 let mut seconds: Vec<_> = ends
                     .windows(2)
@@ -66,13 +66,13 @@ pub(super) fn measure(
     Ok(times)
 }
 
-fn options(model: DeformModel, solver: SolverKind) -> DeformOptions {
-    let mut options = DeformOptions::of(model);
-    options.solver.kind = solver;
-    options.clip = false;
-    options.convergence = Convergence { threshold: 0.0, ..options.convergence };
-    options.schedule = vec![Scale { factor: 1, iterations: WARM + COUNTED + 1 }];
-    options
+fn options(model: DeformModel, solver: SolverKind) -> Matching {
+    let multiscale = Multiscale {
+        schedule: Schedule::of(&[(1, WARM + COUNTED + 1)]),
+        convergence: 0.0,
+        ..Multiscale::default()
+    };
+    Matching { solver, multiscale, ..Matching::of(model) }
 }
 
 /// The times as a table.

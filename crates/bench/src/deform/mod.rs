@@ -13,7 +13,6 @@ use super::files::write;
 use crate::Host;
 use voxalign_jobs::files::check_output;
 use voxalign_jobs::machine::{Auto, Machine, Running};
-use voxalign_jobs::options::choice;
 use voxalign_jobs::{Error, Result};
 use voxalign_report::Table;
 
@@ -72,16 +71,13 @@ pub(crate) struct DeformBenchArgs {
     #[arg(long, value_enum, value_name = "PART,...", value_delimiter = ',')]
     parts: Vec<Part>,
     /// Only these models
-    #[arg(long, value_name = "MODEL,...", value_delimiter = ',',
-          value_parser = choice::<DeformModel>())]
+    #[arg(long, value_name = "MODEL,...", value_delimiter = ',', value_enum)]
     models: Vec<DeformModel>,
     /// Only these similarities (`overlap`; the others measure lncc and ssd)
-    #[arg(long, value_name = "SIM,...", value_delimiter = ',',
-          value_parser = choice::<Similarity>())]
+    #[arg(long, value_name = "SIM,...", value_delimiter = ',', value_enum)]
     similarities: Vec<Similarity>,
     /// Only these solvers
-    #[arg(long, value_name = "SOLVER,...", value_delimiter = ',',
-          value_parser = choice::<SolverKind>())]
+    #[arg(long, value_name = "SOLVER,...", value_delimiter = ',', value_enum)]
     solvers: Vec<SolverKind>,
     /// Write a row for every measurement
     #[arg(long, value_name = "FILE.csv", help_heading = "Output")]

@@ -6,8 +6,8 @@ use serde::Serialize;
 use voxalign_compute::select::AnyDevice;
 use voxalign_jobs::Result;
 use voxalign_register::Choice;
-use voxalign_register::diffeo::DeformOptions;
-use voxalign_register::multiscale::{Convergence, Scale};
+use voxalign_register::diffeo::{Matching, Multiscale};
+use voxalign_register::multiscale::Schedule;
 use voxalign_register::similarity::Similarity;
 
 /// Iterations of the finest scale alone.
@@ -35,23 +35,23 @@ pub(super) fn measure(
     let mut found = Vec::new();
     for &model in &wanted.models {
         let similarity = Similarity::LNCC;
-        let usual = DeformOptions::of(model);
-        let never = Convergence { threshold: 0.0, ..usual.convergence };
-        let finest = Scale { factor: 1, iterations: ALONE };
-        let alone = DeformOptions { schedule: vec![finest], convergence: never, ..usual.clone() };
-        let mut schedule: Vec<_> =
-            usual.schedule.iter().copied().filter(|s| s.factor > 1).collect();
-        schedule.push(finest);
-        let together = DeformOptions { schedule, ..usual };
+        let usual = Matching::of(model);
+        let finest = Schedule::of(&[(1, ALONE)]);
+        let coarse = usual.multiscale.scales().iter().copied().filter(|s| s.factor > 1);
+        let schedule = Schedule(coarse.chain(finest.0.iter().copied()).collect());
+        let never = Multiscale { schedule: finest, convergence: 0.0, ..Multiscale::default() };
+        let alone = Matching { multiscale: never, ..usual.clone() };
+        let multiscale = Multiscale { schedule, ..usual.multiscale };
+        let together = Matching { multiscale, ..usual };
 
-        let one = images.steps(device, similarity, &alone, wanted.host)?.seen();
-        let all = images.steps(device, similarity, &together, wanted.host)?.seen();
+        let one = images.steps(device, similarity, (&alone, true), wanted.host)?.seen();
+        let all = images.steps(device, similarity, (&together, true), wanted.host)?.seen();
         let Some((energy, alone_seconds)) =
             one.steps.last().map(|s| s.energy).zip(one.seconds(one.steps.len()))
         else {
             continue;
         };
-        let last = together.schedule.len() - 1;
+        let last = together.multiscale.scales().len() - 1;
         let reached = all.steps.iter().position(|s| s.scale == last && s.energy <= energy);
         let count = reached.unwrap_or(0);
         let at_scale = |k: usize| all.steps[..count].iter().filter(|s| s.scale == k).count();

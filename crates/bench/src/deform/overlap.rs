@@ -15,8 +15,7 @@ use voxalign_jobs::files;
 use voxalign_jobs::{Error, Result};
 use voxalign_register::Choice;
 use voxalign_register::compare::{OverlapRule, compare_labels};
-use voxalign_register::diffeo::{DeformModel, DeformOptions};
-use voxalign_register::model::solver::SolverOptions;
+use voxalign_register::diffeo::{DeformModel, Matching};
 use voxalign_register::resample::labels_onto;
 
 /// Label maps and which labels count.
@@ -92,14 +91,18 @@ pub(super) fn measure(
     for &model in &wanted.models {
         for &similarity in &wanted.similarities {
             for &solver in &wanted.solvers {
-                if model == DeformModel::Lddmm && solver == SolverKind::Gaussian {
+                if !model.takes(&solver) {
                     continue;
                 }
-                let mut options = DeformOptions::of(model);
-                options.solver = SolverOptions::of(solver);
+                let mut options = Matching::of(model);
+                options.solver = solver;
                 let start = Instant::now();
-                let result =
-                    images.register(device, similarity, &options, &Watch::new(wanted.host))?;
+                let result = images.register(
+                    device,
+                    similarity,
+                    (&options, true),
+                    &Watch::new(wanted.host),
+                )?;
                 let seconds = start.elapsed().as_secs_f64();
                 let warped = labels_onto(
                     device,
@@ -125,7 +128,7 @@ pub(super) fn measure(
                         .zip(m.inverse_consistency.map(|c| c.largest)),
                     verdict_good: result.verdict.good,
                 };
-                wanted.host.say(Level::Verbose, &overlap.line());
+                wanted.host.tell(Level::Verbose, &overlap.line().into());
                 found.push(overlap);
             }
         }

@@ -8,7 +8,7 @@ use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Affine, Grid, Vector3, Volume};
 use voxalign_io::image::read_volume;
 use voxalign_jobs::{Error, Result, check};
-use voxalign_register::diffeo::{DeformInput, DeformOptions, DeformResult, register_deformable};
+use voxalign_register::diffeo::{DeformInput, DeformResult, Matching, register_deformable};
 use voxalign_register::linear::{AffineInput, AffineOptions, register_affine};
 use voxalign_register::similarity::Similarity;
 use voxalign_register::{Event, Progress, Silent};
@@ -65,17 +65,18 @@ impl Images {
         })
     }
 
-    /// Registers them.
+    /// Registers them; `clip` says whether background is left out.
     pub(super) fn register(
         &self,
         device: &AnyDevice,
         similarity: Similarity,
-        options: &DeformOptions,
+        (options, clip): (&Matching, bool),
         watch: &Watch<'_>,
     ) -> Result<DeformResult> {
         check(watch.host)?;
         let (fixed, moving) = (&self.fixed, &self.moving);
-        let input = DeformInput::new(fixed, moving, similarity, self.affine);
+        let mut input = DeformInput::new(fixed, moving, similarity, self.affine);
+        input.preparation.clip = clip;
         Ok(register_deformable(device, &input, options, watch)?)
     }
 
@@ -84,10 +85,10 @@ impl Images {
         &self,
         device: &AnyDevice,
         similarity: Similarity,
-        options: &DeformOptions,
+        options: (&Matching, bool),
         host: &'h dyn Host,
     ) -> Result<Watch<'h>> {
-        let all: usize = options.schedule.iter().map(|s| s.iterations).sum();
+        let all: usize = options.0.multiscale.scales().iter().map(|s| s.iterations).sum();
         let watch = Watch { most: Some(all - 1), ..Watch::new(host) };
         match self.register(device, similarity, options, &watch) {
             Ok(_) => Ok(watch),

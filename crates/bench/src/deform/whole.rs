@@ -8,8 +8,8 @@ use std::time::Instant;
 use voxalign_compute::select::AnyDevice;
 use voxalign_jobs::{Error, Result};
 use voxalign_register::Choice;
-use voxalign_register::diffeo::{DeformModel, DeformOptions};
-use voxalign_register::multiscale::{Convergence, Scale};
+use voxalign_register::diffeo::{DeformModel, Matching, Multiscale};
+use voxalign_register::multiscale::Schedule;
 use voxalign_register::similarity::Similarity;
 
 /// The time of a registration.
@@ -34,21 +34,20 @@ pub(super) fn measure(
 ) -> Result<Vec<WholeTime>> {
     let mut times = Vec::new();
     for &model in &wanted.models {
-        let options = DeformOptions::of(model);
+        let options = Matching::of(model);
         times.push(time(
             (device, wanted.host),
             images,
             format!("{}, usual schedule", model.name()),
-            &options,
+            (&options, true),
         )?);
-        if model == DeformModel::Lddmm {
-            let never = Convergence { threshold: 0.0, ..options.convergence };
-            let full = vec![Scale { factor: 1, iterations: 50 }];
-            let options =
-                DeformOptions { schedule: full, convergence: never, clip: false, ..options };
-            let steps = options.time_steps;
+        if let DeformModel::Lddmm(lddmm) = model {
+            let schedule = Schedule::of(&[(1, 50)]);
+            let full = Multiscale { schedule, convergence: 0.0, ..options.multiscale };
+            let options = Matching { multiscale: full, ..options };
+            let steps = lddmm.time_steps;
             let what = format!("lddmm, {steps} time steps, full resolution alone");
-            times.push(time((device, wanted.host), images, what, &options)?);
+            times.push(time((device, wanted.host), images, what, (&options, false))?);
         }
     }
     Ok(times)
@@ -58,7 +57,7 @@ fn time(
     (device, host): (&AnyDevice, &dyn Host),
     images: &Images,
     what: String,
-    options: &DeformOptions,
+    options: (&Matching, bool),
 ) -> Result<WholeTime> {
     let once = || {
         let start = Instant::now();

@@ -12,6 +12,7 @@ use voxalign_image::{
     Affine, AffineParameters, CArm, Gantry, Grid, Matrix3, Vector3, Volume, XrayGeometry,
 };
 use voxalign_jobs::{Error, Result};
+use voxalign_options::text;
 use voxalign_population::atlas::SplitMix64;
 use voxalign_register::projection::phantom::Phantom;
 
@@ -100,7 +101,7 @@ impl Scene {
             ("the host".to_owned(), of_host, host().free),
         ] {
             if let Some(free) = free.filter(|free| needed > *free) {
-                return Err(Error::Memory(format!(
+                return Err(Error::Memory(text!(
                     "a volume of {} needs {} of memory, and {place} has {} free; give `volumes = spine`, \
                      or `coarser = 2` for voxels twice as long",
                     super::Size(self.grid.dims()),

@@ -16,8 +16,8 @@ impl Progress for Lines {
 }
 
 impl Listener for Lines {
-    fn say(&self, level: Level, text: &str) {
-        Silent.say(level, text);
+    fn tell(&self, level: Level, text: &Text) {
+        Silent.tell(level, text);
     }
 }
 

@@ -11,6 +11,7 @@ use voxalign_compute::comm::Team;
 use voxalign_compute::select::AnyDevice;
 use voxalign_jobs::machine::{Auto, Machine, MachineOptions};
 use voxalign_jobs::{Error, Level, Listener, Result, team};
+use voxalign_options::Text;
 use voxalign_register::{Event, Progress};
 
 /// This program as one that measures.
@@ -27,8 +28,8 @@ impl Progress for Program {
 }
 
 impl Listener for Program {
-    fn say(&self, level: Level, text: &str) {
-        self.0.say(level, text);
+    fn tell(&self, level: Level, text: &Text) {
+        self.0.tell(level, text);
     }
 
     fn reading(&self, read: &mut dyn FnMut()) {

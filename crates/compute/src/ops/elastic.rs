@@ -17,14 +17,17 @@ use crate::Dims;
 use crate::device::Memory;
 use crate::error::{ComputeError, Result, check_len, voxels};
 use crate::ops::fourier::spectrum_len;
+use voxalign_options::Choice;
 
 /// What is beyond the border of a grid.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Choice)]
 pub enum Boundary {
-    /// The field is zero one voxel beyond the border, and further out.
+    /// The velocity is zero beyond the border.
+    ///
+    /// From one voxel beyond it on.
     #[default]
     Zero,
-    /// The grid repeats itself.
+    /// The grid is periodic.
     Periodic,
 }
 

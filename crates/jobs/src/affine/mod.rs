@@ -34,6 +34,7 @@ use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Transform, Volume};
 use voxalign_io::image::{self, DataType};
 use voxalign_io::transform::Geometry;
+use voxalign_options::text;
 use voxalign_register::linear::{AffineInput, AffineOptions, AffineResult, Init, register_affine};
 use voxalign_register::resample::MovingImage;
 use voxalign_report::RunRecord;
@@ -188,9 +189,9 @@ impl Job {
     /// # Errors
     /// Options that others make meaningless, outputs that are inputs.
     pub fn check(&self, caller: &Caller) -> Result<()> {
-        self.method.check()?;
+        self.method.usual(false)?;
         if let Some(product) = self.outputs.as_ref().and_then(Products::not_of_affine) {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "`outputs` has {product}, which is no file of an affine registration; give affine, \
                  warped, or all"
             )));
@@ -217,7 +218,7 @@ impl Job {
     pub fn read(&self, caller: &Caller, listener: &dyn Listener) -> Result<Read<Inputs>> {
         let inputs = || {
             let pair = self.paths.read(listener)?;
-            let fixed_weight = optional_image(&self.fixed_weight, "`fixed_weight`", listener)?;
+            let fixed_weight = optional_image(&self.fixed_weight, "fixed_weight", listener)?;
             Ok(Inputs { pair, fixed_weight })
         };
         self.as_run(caller, listener).read(&self.files(), inputs)

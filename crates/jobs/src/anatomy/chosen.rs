@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use serde::Deserialize;
 use std::path::Path;
 use voxalign_io::names::LabelNames;
+use voxalign_options::text;
 
 /// Names that a message lists.
 const LISTED: usize = 20;
@@ -44,7 +45,7 @@ pub(super) fn numbers(
     };
     let number = |label: LabelKey| match (label, table) {
         (LabelKey::Number(number), _) => Ok(number),
-        (LabelKey::Name(name), None) => Err(Error::input(format!(
+        (LabelKey::Name(name), None) => Err(Error::input(text!(
             "'label' is '{name}': give the numbers of labels, or name their table by 'label_names'"
         ))),
         (LabelKey::Name(name), Some(table)) => named(&name, &known, table),
@@ -64,7 +65,7 @@ fn named(name: &str, known: &LabelNames, table: &Path) -> Result<i32> {
             all.dedup();
             let more = if all.len() > LISTED { ", ..." } else { "" };
             all.truncate(LISTED);
-            Err(Error::input(format!(
+            Err(Error::input(text!(
                 "'{}' has no label '{name}'; it has {}{more}",
                 table.display(),
                 all.join(", ")
@@ -72,7 +73,7 @@ fn named(name: &str, known: &LabelNames, table: &Path) -> Result<i32> {
         }
         several => {
             let all: Vec<_> = several.iter().map(ToString::to_string).collect();
-            Err(Error::input(format!(
+            Err(Error::input(text!(
                 "'{name}' is in '{}' the name of {}; give the numbers that are meant",
                 table.display(),
                 all.join(", ")

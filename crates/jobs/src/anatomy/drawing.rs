@@ -7,6 +7,7 @@ use voxalign_compute::ops::Filter;
 use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Affine, Grid, Matrix3, Mesh, Vector3, Volume, memory};
+use voxalign_options::text;
 
 /// Voxels along the longest side of shapes, where no spacing is asked for.
 const ACROSS: f64 = 80.0;
@@ -70,9 +71,11 @@ pub(super) fn around(things: &[Own<'_>], spacing: f64) -> Result<Grid> {
     let margin = (MARGIN.0 * (high - low).max()).max(MARGIN.1 * widest).max(4.0 * spacing);
     let sizes = (high - low).map(|v| ((v + 2.0 * margin) / spacing).ceil() + 1.0);
     if sizes.product() > MOST {
-        return Err(Error::input(format!(
+        return Err(Error::input(text!(
             "`spacing` is {spacing}, which makes a grid of {:.0} x {:.0} x {:.0} voxels around the shapes; give more",
-            sizes[0], sizes[1], sizes[2]
+            sizes[0],
+            sizes[1],
+            sizes[2]
         )));
     }
     let middle = 0.5 * (low + high);

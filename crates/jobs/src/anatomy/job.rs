@@ -6,11 +6,11 @@ use super::prepared::{Prepared, Shown, fitted, grid_of, prepare};
 use super::read::{CALLED, Thing, of_side, things};
 use super::task::OfAnatomies;
 use super::{drawing, place};
-use crate::deform::{AffineChoice, Course, DeformMethod, given, outputs, per_voxel};
+use crate::deform::{AffineChoice, Course, DeformMethod, given, outputs};
 use crate::error::{Error, Result};
 use crate::listener::Listener;
 use crate::machine::Machine;
-use crate::options::{InitChoice, Matching, OutputOptions, Products, as_text, refuse};
+use crate::options::{InitChoice, MatchingOptions, OutputOptions, Products, as_text, refuse};
 use crate::pair::MaskPaths;
 use crate::plan::{self, Plan};
 use crate::run::{Caller, Done, Input, Output, Read, Role, Run};
@@ -22,7 +22,8 @@ use std::str::FromStr;
 use voxalign_image::Affine;
 use voxalign_io::image::ReadOptions;
 use voxalign_io::transform::Geometry;
-use voxalign_register::diffeo::{DeformModel, DeformOptions, StepRule};
+use voxalign_options::{Choice, text};
+use voxalign_register::diffeo::Matching;
 use voxalign_register::fit::{MapKind, fit_points};
 use voxalign_register::fit_shapes::ShapeStart;
 use voxalign_register::linear::Init;
@@ -117,32 +118,25 @@ impl Job {
         matched(&fixed?, &moving?)
     }
 
-    fn options(&self) -> Result<DeformOptions> {
-        let matching = &self.method.matching;
-        let of_files = [
-            (matching.similarity.is_some(), "similarity"),
-            (matching.radius.is_some(), "radius"),
-            (matching.bins.is_some(), "bins"),
-            (!self.method.channel.is_empty(), "channel"),
-        ];
-        for (given, option) in of_files {
-            if given {
-                return Err(Error::input(format!(
-                    "`{option}` is said in the file of the fixed anatomy, of each image by itself; leave it out"
-                )));
-            }
+    fn matching(&self) -> Result<Matching> {
+        let of_files = self.method.matching.similarity.first();
+        let channel = (!self.method.channel.is_empty()).then_some("channel");
+        if let Some(option) = of_files.or(channel) {
+            return Err(Error::input(text!(
+                "`{option}` is said in the file of the fixed anatomy, of each image by itself; leave it out"
+            )));
         }
-        self.method.options(&[])
+        self.method.matching(&[])
     }
 
-    /// The options for what is registered.
-    fn options_for(&self, matched: &[Matched]) -> Result<DeformOptions> {
-        let mut options = self.options()?;
+    /// How what is registered is matched.
+    fn matching_for(&self, matched: &[Matched]) -> Result<Matching> {
+        let mut matching = self.matching()?;
         let shapes_alone = !matched.iter().any(|m| m.kind.is_image());
         if shapes_alone {
-            of_shapes_alone(&mut options, &self.method.matching);
+            of_shapes_alone(&mut matching, &self.method.matching)?;
         }
-        Ok(options)
+        Ok(matching)
     }
 
     /// All files with what they are; each once.
@@ -224,7 +218,7 @@ impl Job {
         let matched = self.matched(listener)?;
         let has = |kind: Kind| matched.iter().any(|m| m.kind == kind);
         let images = has(Kind::Image) || has(Kind::Probability);
-        refuse(self.spacing.is_some() && images, "spacing", "anatomies without images")?;
+        refuse(self.spacing.is_some() && images, "spacing", text!("anatomies without images"))?;
         let masks = &self.masks;
         for (path, option) in [
             (&masks.fixed_mask, "fixed_mask"),
@@ -235,20 +229,20 @@ impl Job {
             refuse(
                 path.is_some() && !images,
                 option,
-                "anatomies with images, on whose grids it is",
+                text!("anatomies with images, on whose grids it is"),
             )?;
         }
-        let histograms = self.method.histogram_match && !has(Kind::Image);
-        refuse(histograms, "histogram_match", "anatomies with an [[image]]")?;
+        let histograms = self.method.preparation()?.histogram_match && !has(Kind::Image);
+        refuse(histograms, "histogram_match", text!("anatomies with an [[image]]"))?;
         if self.init == Some(Start::Landmarks) && !has(Kind::Landmarks) {
-            return Err(Error::input(
-                "`init = landmarks` is for anatomies with [[landmarks]]; list some, or leave it out",
-            ));
+            return Err(Error::input(text!(
+                "`init = landmarks` is for anatomies with [[landmarks]]; list some, or leave it out"
+            )));
         }
         if let Some(Start::Other(init)) = self.init.as_ref().filter(|_| !images)
             && !matches!(init, InitChoice::Header | InitChoice::Moments | InitChoice::File(_))
         {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "`init` is {init}, which is for images; for anatomies of shapes give moments, header, landmarks (those \
                  of the anatomies) or a transform file"
             )));
@@ -265,15 +259,15 @@ impl Job {
     /// # Errors
     /// Names one.
     pub fn check_options(&self) -> Result<()> {
-        self.options()?;
+        self.matching()?;
         let given = self.affine.as_ref().is_some_and(|start| *start != AffineChoice::Auto);
         refuse(
             given && self.init.is_some(),
             "init",
-            "an affine registration that comes first (`affine = auto`)",
+            text!("an affine registration that comes first (`affine = auto`)"),
         )?;
         if let Some(spacing) = self.spacing.filter(|s| !(*s > 0.0 && s.is_finite())) {
-            return Err(Error::input(format!("`spacing` is {spacing}; give a number above 0, mm")));
+            return Err(Error::input(text!("`spacing` is {spacing}; give a number above 0, mm")));
         }
         self.masks.check()
     }
@@ -284,7 +278,7 @@ impl Job {
     /// As of [`check`](Self::check); headers that cannot be read.
     pub fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
         let matched = self.checked(caller, listener)?;
-        let (options, products) = (self.options_for(&matched)?, self.products());
+        let (matching, products) = (self.matching_for(&matched)?, self.products());
         let run = self.as_run(&products, caller, listener);
         let plan = run.plan(&self.files(&matched), &files_of(&matched))?;
         let voxels = |roles: [&str; 3]| roles.map(|role| plan.voxels(role));
@@ -309,7 +303,7 @@ impl Job {
                 .map(|path| (16 << 20) + 64 * std::fs::metadata(path).map_or(0, |file| file.len()))
                 .sum::<u64>();
         let all = fixed.iter().chain(&moving).sum::<u64>().max(images * (grid + largest));
-        let bytes = (plan::AFFINE * (grid + largest)).max(per_voxel(&options) * grid)
+        let bytes = (plan::AFFINE * (grid + largest)).max(matching.model.bytes_per_voxel() * grid)
             + 4 * all
             + 16 * grid * images.saturating_sub(1)
             + 8 * grid * classes
@@ -370,10 +364,11 @@ impl Job {
         let products = self.products();
         let run = self.as_run(&products, caller, listener);
         let (Inputs { things, matched, remarks: of_meshes }, read) = read.split();
-        let options = self.options_for(&matched)?;
+        let matching = self.matching_for(&matched)?;
         let prepared = prepare(&machine.device, things, self.spacing, &self.masks, listener)?;
         let Prepared { mut inputs, similarity, shown, things, channels, first, mut remarks } =
             prepared;
+        inputs.preparation = self.method.preparation()?;
         remarks.extend(of_meshes);
         let grids = [inputs.pair.fixed.grid().clone(), inputs.pair.moving.grid().clone()];
         let geometry = Geometry { fixed: Some(&grids[0]), moving: Some(&grids[1]) };
@@ -385,9 +380,9 @@ impl Job {
             (Some(Start::Landmarks), None) => {
                 return Err(Error::Internal("landmarks that there are not".into()));
             }
-            (Some(Start::Other(init)), _) => {
-                init.load(&geometry, Default::default(), listener).map_err(|e| e.at("`init`"))?
-            }
+            (Some(Start::Other(init)), _) => init
+                .load(&geometry, Default::default(), listener)
+                .map_err(|e| e.at(text!("`init`")))?,
         };
         if shown == Shown::Drawing && inputs.start.is_none() {
             let from = match init {
@@ -406,7 +401,8 @@ impl Job {
         let spacing = grids[0].spacing().into_iter().fold(f64::INFINITY, f64::min);
         let mut task = OfAnatomies {
             job: self,
-            options: &options,
+            matching: &matching,
+            preparation: self.method.preparation()?,
             matched: &matched,
             shown,
             first,
@@ -420,7 +416,7 @@ impl Job {
             marks: Vec::new(),
             record: Default::default(),
         };
-        let course = Course { machine, run, similarity, options: &options };
+        let course = Course { machine, run, similarity, matching: &matching };
         course.run(read.with(inputs), &mut task)
     }
 
@@ -432,13 +428,13 @@ impl Job {
 
 /// What is usual for shapes alone, where nothing is said: they have no noise that smoothing the whole displacement would keep out,
 /// and it would hold them back; and they come to rest only where steps become shorter.
-pub(crate) fn of_shapes_alone(options: &mut DeformOptions, said: &Matching) {
-    if said.total_sigma.is_none() {
-        options.total_sigma = 0.0;
+pub(crate) fn of_shapes_alone(matching: &mut Matching, said: &MatchingOptions) -> Result<()> {
+    for (name, usual) in [("total_sigma", "0"), ("step_rule", "adaptive")] {
+        if !said.model.has(name) {
+            matching.model.set(name, usual)?;
+        }
     }
-    if said.step_rule.is_none() && options.model != DeformModel::Lddmm {
-        options.step_rule = StepRule::Adaptive;
-    }
+    Ok(())
 }
 
 /// All files that may be written.

@@ -6,6 +6,7 @@ use crate::deform::usual_landmark_weight;
 use crate::error::{Error, Result};
 use serde_json::{Value, json};
 use voxalign_compute::ops::pairwise::KernelShape;
+use voxalign_options::text;
 use voxalign_register::Choice;
 use voxalign_register::similarity::Similarity;
 
@@ -58,8 +59,8 @@ impl Matched {
         };
         if self.kind.is_image() {
             put("similarity", json!(self.similarity.name()));
-            for (name, value) in self.similarity.parameters() {
-                put(name, json!(value));
+            for (name, value) in self.similarity.as_json() {
+                put(&name, value);
             }
         }
         if self.kind.is_shape() {
@@ -131,7 +132,7 @@ pub fn matched(fixed: &Anatomy, moving: &Anatomy) -> Result<Vec<Matched>> {
         }
     }
     if !alone.is_empty() {
-        return Err(Error::input(format!(
+        return Err(Error::input(text!(
             "{}; what belongs together has one name in both files",
             alone.join("; ")
         )));
@@ -144,7 +145,7 @@ pub fn matched(fixed: &Anatomy, moving: &Anatomy) -> Result<Vec<Matched>> {
             continue;
         };
         if part.kind != other.kind {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "'{}' is {} in '{}' and {} in '{}'; give one kind of it in both",
                 part.name,
                 part.words(),
@@ -201,7 +202,7 @@ fn landmark_weight(fixed: &Anatomy) -> f64 {
 fn agree(one: &Matched, other: &Part, moving: &Anatomy) -> Result<()> {
     let Given { weight, width, kernel, oriented, similarity } = other.given;
     let similarity_name = |s: Similarity| {
-        let told = s.parameters().into_iter().map(|(name, value)| format!(" {name} {value}"));
+        let told = s.as_json().into_iter().map(|(name, value)| format!(" {name} {value}"));
         format!("{}{}", s.name(), told.collect::<String>())
     };
     let differing = [
@@ -221,7 +222,7 @@ fn agree(one: &Matched, other: &Part, moving: &Anatomy) -> Result<()> {
     ];
     match differing.into_iter().flatten().next() {
         None => Ok(()),
-        Some((key, found, counts)) => Err(Error::input(format!(
+        Some((key, found, counts)) => Err(Error::input(text!(
             "'{}': {}: '{key}' is {found}, and would be ignored: the fixed anatomy says how things are compared, and \
              there it is {counts}; say the same, or leave it out",
             moving.path.display(),

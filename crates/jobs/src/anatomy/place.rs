@@ -3,6 +3,7 @@
 use super::read::{Data, Own};
 use crate::error::{Error, Result};
 use voxalign_image::{Grid, Vector3};
+use voxalign_options::text;
 
 /// The part of vertices that has to lie on the image.
 const LEAST: f64 = 0.5;
@@ -27,7 +28,7 @@ pub(super) fn check(
         let words = format!("{} of {anatomy}", thing.of.words());
         if part < LEAST {
             let outside = (100.0 * (1.0 - part)).round();
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "{words}: {outside} % of its points lie outside of {image}; {}",
                 remedy(thing.data, grid)
             )));

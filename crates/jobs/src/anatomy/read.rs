@@ -6,12 +6,14 @@ use crate::error::{Error, Result};
 use crate::files;
 use crate::listener::{Level, Listener, reading};
 use crate::options::number;
+use crate::run::Role;
 use crate::surface;
 use std::path::{Path, PathBuf};
 use voxalign_image::{Grid, LabelMap, Mesh, PointSet, Vector3, Volume, memory};
 use voxalign_io::image::ReadOptions;
 use voxalign_io::mesh;
 use voxalign_io::points;
+use voxalign_options::text;
 use voxalign_register::compare::{labels_of, same_grid};
 use voxalign_register::fit::PointPairs;
 
@@ -153,11 +155,7 @@ fn surface(
         let (_, labels) = map.insert(read);
         surface::made(surface::Of::Labels(labels), path, options, listener)
     }
-    .map_err(|e| match e {
-        // What are options there are keys of the file here.
-        Error::Input(message) => Error::Input(message.replace('`', "'")),
-        other => other,
-    })?;
+    .map_err(Error::of_keys)?;
     if !verdict.good {
         let remark = format!(
             "{at}: what was made of '{}' is {}; look at the labels or the level, or give other values of 'smoothing', \
@@ -195,7 +193,7 @@ pub(super) fn data(
             if let Some(missing) = labels.iter().find(|l| !found.contains(l)) {
                 let known: Vec<_> = found.iter().take(20).map(ToString::to_string).collect();
                 let more = if found.len() > known.len() { ", ..." } else { "" };
-                return Err(Error::input(format!(
+                return Err(Error::input(text!(
                     "'{}' has no label {missing}; it has {}{more}",
                     path.display(),
                     known.join(", ")
@@ -217,7 +215,7 @@ pub(super) fn data(
             let options = points::ReadOptions { convention, grid, volume: None };
             let (points, _) = files::points_of_pair(path, &options, side, listener)?;
             if points.is_empty() {
-                return Err(Error::input(format!("'{}' has no points", path.display())));
+                return Err(Error::input(text!("'{}' has no points", path.display())));
             }
             match of.kind {
                 Kind::Landmarks => Ok(Data::Landmarks(points)),
@@ -231,16 +229,7 @@ pub(super) fn data(
 fn image(path: &Path, volume: Option<usize>, listener: &dyn Listener) -> Result<Volume<f32>> {
     let which = ReadOptions { volume, ..ReadOptions::default() };
     let read = files::image_of(path, &which, listener);
-    Ok(read
-        .map_err(|e| match e {
-            Error::Input(message) => Error::Input(message.replacen(
-                "take one out first",
-                "choose one by 'volume', or take it out first",
-                1,
-            )),
-            other => other,
-        })?
-        .0)
+    Ok(read.map_err(|e| e.choosing(Role::Ct).of_keys())?.0)
 }
 
 /// The sum of images, each of which is a probability.
@@ -285,7 +274,7 @@ fn within_one(image: &Volume<f32>, what: &str) -> Result<()> {
         }
     }
     if odd > 0 {
-        return Err(Error::input(format!(
+        return Err(Error::input(text!(
             "{what}: {odd} voxels are no number, which no probability is; replace them first: `voxalign convert IN \
              OUT --replace-nan 0`"
         )));
@@ -301,7 +290,7 @@ fn within_one(image: &Volume<f32>, what: &str) -> Result<()> {
                 "divide them by their largest value first, or list an ordinary image under [[image]]"
             }
         };
-        return Err(Error::input(format!(
+        return Err(Error::input(text!(
             "{what}: values from {low} to {high} are no probabilities, which are from 0 to 1; {remedy}"
         )));
     }
@@ -313,7 +302,7 @@ fn whole(of: &Matched, mesh: Mesh, path: &Path, at: &str, listener: &dyn Listene
     let at_path = path.display();
     if of.kind == Kind::Points {
         if mesh.is_empty() {
-            return Err(Error::input(format!("'{at_path}' has no vertices")));
+            return Err(Error::input(text!("'{at_path}' has no vertices")));
         }
         return Ok(Mesh::new(memory::copied(mesh.vertices())?, Vec::new())?);
     }
@@ -324,7 +313,7 @@ fn whole(of: &Matched, mesh: Mesh, path: &Path, at: &str, listener: &dyn Listene
     };
     if !has {
         let other = other.unwrap_or("[[points]]");
-        return Err(Error::input(format!("'{at_path}' has no {what}; list it under {other}")));
+        return Err(Error::input(text!("'{at_path}' has no {what}; list it under {other}")));
     }
     let (mesh, dropped) = mesh.without_degenerate()?;
     if dropped > 0 {
@@ -342,7 +331,7 @@ fn whole(of: &Matched, mesh: Mesh, path: &Path, at: &str, listener: &dyn Listene
             Kind::Surface => "no face has an area",
             _ => "no curve has two points at different places",
         };
-        return Err(Error::input(format!("'{at_path}': {why}; check the file")));
+        return Err(Error::input(text!("'{at_path}': {why}; check the file")));
     }
     let (numbers, directions): (Vec<_>, Vec<_>) =
         mesh.data().iter().cloned().partition(|array| !array.is_direction);
@@ -395,7 +384,7 @@ pub(super) fn check_alike(
     if let [Data::Landmarks(one), Data::Landmarks(other)] = data
         && one.len() != other.len()
     {
-        return Err(Error::input(format!(
+        return Err(Error::input(text!(
             "{words}: {} has {} points, {} {}: the point of a line belongs to that of the same line, so give as many",
             called[0],
             one.len(),
@@ -406,7 +395,7 @@ pub(super) fn check_alike(
     let [Data::Mesh(one), Data::Mesh(other)] = data else { return Ok(()) };
     for (called, mesh) in called.into_iter().zip([one, other]) {
         if let Some(edge) = mean_edge(mesh).filter(|edge| *edge > of.width) {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "{words}: 'width' is {} mm, and the edges of the mesh of {called} have {edge:.2} mm in the mean: each \
                  element counts at its centre, so that what is narrower than elements are long sees gaps; give a \
                  width of {:.1} mm or more, or a finer mesh",
@@ -420,7 +409,7 @@ pub(super) fn check_alike(
         && first * second < 0.0
     {
         let inside = called[usize::from(first > 0.0)];
-        return Err(Error::input(format!(
+        return Err(Error::input(text!(
             "{words}: the triangles of the mesh of {inside} go round as seen from inside, those of the other as seen from \
              outside, so that they would push each other away; turn the faces of one round, or give oriented = false"
         )));
@@ -445,9 +434,8 @@ pub(super) fn weights_of(points: &PointSet, of: &Matched) -> Result<Option<Vec<f
     let column = points.columns().iter().find(|(name, _)| name.eq_ignore_ascii_case("weight"));
     let Some((_, texts)) = column else { return Ok(None) };
     let weight = |(i, text): (usize, &String)| {
-        number(text).map_err(|e| {
-            Error::input(format!("{}: the weight of point {}: {e}", of.words(), i + 1))
-        })
+        number(text)
+            .map_err(|e| Error::input(text!("{}: the weight of point {}: {e}", of.words(), i + 1)))
     };
     texts.iter().enumerate().map(weight).collect::<Result<_>>().map(Some)
 }
@@ -487,7 +475,7 @@ pub(super) fn same_grids(
     (first, other): (&Matched, &Grid),
 ) -> Result<()> {
     if same_grid(grid, other).is_err() {
-        return Err(Error::input(format!(
+        return Err(Error::input(text!(
             "{} of {called} is on another grid than {}: {grid} against {other}; bring it there first, by `voxalign apply \
              -i IMAGE -r REFERENCE -o OUT`",
             of.words(),

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use voxalign_compute::ops::pairwise::KernelShape;
 use voxalign_io::mesh::MeshSpace;
+use voxalign_options::text;
 use voxalign_register::Choice;
 use voxalign_register::similarity::Similarity;
 
@@ -122,7 +123,7 @@ pub(super) fn parse(text: &str, folder: &Path, names: Names<'_>) -> Result<Vec<P
             "data did not match any variant of untagged enum Many",
             "give one value, or a list of them",
         );
-        Error::input(format!("line {line}: {said}"))
+        Error::input(text!("line {line}: {said}"))
     })?;
     let mut parts = Vec::new();
     for of in tables.probability {
@@ -164,7 +165,7 @@ fn check(parts: &[Part]) -> Result<()> {
         let fits = |c: char| c.is_alphanumeric() || "_-+ .".contains(c);
         let begins = part.name.chars().next().is_some_and(char::is_alphanumeric);
         if !begins || !part.name.chars().all(fits) || part.name.len() > 100 {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "{}: give a name of letters, digits, '_', '-', '+', '.' and spaces, 100 bytes at most, that begins \
                  with a letter or a digit: files are named so",
                 part.words()
@@ -172,7 +173,7 @@ fn check(parts: &[Part]) -> Result<()> {
         }
         let same = |other: &&Part| other.name.eq_ignore_ascii_case(&part.name);
         if let Some(other) = parts[..i].iter().find(same) {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "{} and {} have one name, in capitals or not; give each its own",
                 other.words(),
                 part.words()
@@ -182,19 +183,11 @@ fn check(parts: &[Part]) -> Result<()> {
     Ok(())
 }
 
-/// An error about what is an option elsewhere and a key of the file here.
-fn keys(error: Error) -> Error {
-    match error {
-        Error::Input(message) => Error::Input(message.replace('`', "'")),
-        other => other,
-    }
-}
-
 /// A number above 0.
 fn above(key: &str, value: Option<f64>) -> Result<Option<f64>> {
     match value {
         Some(v) if !(v > 0.0 && v.is_finite()) => {
-            Err(Error::input(format!("'{key}' is {v}; give a number above 0")))
+            Err(Error::input(text!("'{key}' is {v}; give a number above 0")))
         }
         value => Ok(value),
     }
@@ -205,7 +198,7 @@ fn space_of<T>(space: Option<&str>, [ras, lps]: [T; 2]) -> Result<Option<T>> {
         None => Ok(None),
         Some("ras" | "RAS") => Ok(Some(ras)),
         Some("lps" | "LPS") => Ok(Some(lps)),
-        Some(other) => Err(Error::input(format!("'space' is '{other}'; give ras or lps"))),
+        Some(other) => Err(Error::input(text!("'space' is '{other}'; give ras or lps"))),
     }
 }
 
@@ -214,7 +207,7 @@ fn kernel_of(name: Option<&str>) -> Result<Option<KernelShape>> {
         None => Ok(None),
         Some("gaussian") => Ok(Some(KernelShape::Gaussian)),
         Some("cauchy") => Ok(Some(KernelShape::Cauchy)),
-        Some(other) => Err(Error::input(format!("'kernel' is '{other}'; give gaussian or cauchy"))),
+        Some(other) => Err(Error::input(text!("'kernel' is '{other}'; give gaussian or cauchy"))),
     }
 }
 
@@ -237,7 +230,7 @@ impl OfProbability {
                     ("sigma", self.sigma.is_some()),
                 ] {
                     if given {
-                        return Err(Error::input(format!(
+                        return Err(Error::input(text!(
                             "'{key}' is for 'labels'; leave it out, or name the file of labels by 'labels'"
                         )));
                     }
@@ -252,7 +245,7 @@ impl OfProbability {
                 let labels = numbers(self.label, table.as_deref(), names)?;
                 let sigma = self.sigma.unwrap_or(1.0);
                 if !(sigma >= 0.0 && sigma.is_finite()) {
-                    return Err(Error::input(format!(
+                    return Err(Error::input(text!(
                         "'sigma' is {sigma}; give a number of 0 or more, mm"
                     )));
                 }
@@ -288,7 +281,7 @@ fn with_volumes(
         (all, Some(volumes)) if all.len() == volumes.len() => {
             Ok(files.into_iter().zip(volumes.into_iter().map(Some)).collect())
         }
-        (all, Some(volumes)) => Err(Error::input(format!(
+        (all, Some(volumes)) => Err(Error::input(text!(
             "'volume' has {} numbers, 'image' {} files; give one for each, or several of one file",
             volumes.len(),
             all.len()
@@ -306,7 +299,7 @@ impl OfImage {
                 let known = known.collect::<Vec<_>>().join(", ");
                 let found = Similarity::named(name).filter(Similarity::has_energy);
                 Some(found.ok_or_else(|| {
-                    Error::input(format!("'similarity' is '{name}'; give one of {known}"))
+                    Error::input(text!("'similarity' is '{name}'; give one of {known}"))
                 })?)
             }
         };
@@ -319,15 +312,14 @@ impl OfImage {
         let similarity = similarity.map(|mut similarity| {
             for (key, value) in parameters {
                 let Some(value) = value else { continue };
-                if similarity.get(key).is_none() {
-                    return Err(Error::input(format!(
+                if !similarity.set(key, &value.to_string())? {
+                    return Err(Error::input(text!(
                         "'{key}' is no parameter of the similarity {}; leave it out",
                         similarity.name()
                     )));
                 }
-                similarity.set(key, value);
             }
-            similarity.check().map_err(|e| keys(e.into()))?;
+            similarity.check().map_err(|e| Error::from(e).of_keys())?;
             Ok(similarity)
         });
         let similarity = similarity.transpose()?;
@@ -382,7 +374,7 @@ impl OfMesh {
             ("keep", self.keep.is_some(), made, "'labels' or 'image'"),
         ] {
             if given && !fits {
-                return Err(Error::input(format!("'{key}' is for {with}; leave it out")));
+                return Err(Error::input(text!("'{key}' is for {with}; leave it out")));
             }
         }
         if let Some(path) = self.mesh {
@@ -414,7 +406,7 @@ impl OfMesh {
         let (smoothing, triangles, keep) = (self.smoothing, self.triangles, self.keep);
         let shape = ShapeOptions { sigma: None, smoothing, triangles, keep };
         let checked = object.check(false).and_then(|()| shape.check());
-        checked.map_err(keys)?;
+        checked.map_err(Error::of_keys)?;
         let path = folder.join(self.labels.or(self.image).unwrap_or_default());
         let volume = self.volume;
         Ok(Source::Voxels(Box::new(OfVoxels { path, volume, object, shape, names: table })))

@@ -10,7 +10,7 @@ use crate::deform::{Carried, ChannelImages, Task};
 use crate::error::Result;
 use crate::files;
 use crate::machine::Machine;
-use crate::options::{Product, matching_parameters};
+use crate::options::{Product, recorded};
 use crate::pair::Views;
 use crate::run::{self, Input, Output, Run};
 use crate::staged::Staged;
@@ -20,7 +20,7 @@ use voxalign_io::image::{self, DataType};
 use voxalign_io::mesh;
 use voxalign_io::points;
 use voxalign_register::compare::distances_to;
-use voxalign_register::diffeo::DeformOptions;
+use voxalign_register::diffeo::{Matching, Preparation};
 use voxalign_register::resample::MovingImage;
 use voxalign_register::{Check, Choice, Remedy, Verdict};
 use voxalign_report::anatomy::render;
@@ -52,7 +52,8 @@ pub(super) struct Followed {
 /// What a registration of anatomies adds.
 pub(super) struct OfAnatomies<'a> {
     pub(super) job: &'a Job,
-    pub(super) options: &'a DeformOptions,
+    pub(super) matching: &'a Matching,
+    pub(super) preparation: Preparation,
     pub(super) matched: &'a [Matched],
     pub(super) shown: Shown,
     /// The name of the first image.
@@ -76,11 +77,11 @@ pub(super) struct OfAnatomies<'a> {
 
 impl Task for OfAnatomies<'_> {
     fn parameters(&self, outside: f32) -> Value {
-        let (job, options) = (self.job, self.options);
+        let (job, preparation) = (self.job, self.preparation);
         let mut all = json!({
             "affine": job.start().to_string(),
             "anatomy": self.matched.iter().map(Matched::parameters).collect::<Vec<_>>(),
-            "clip": options.clip,
+            "clip": preparation.clip,
             "outside": run::outside(outside),
             "interpolation": job.written.interpolation().name(),
         });
@@ -89,15 +90,13 @@ impl Task for OfAnatomies<'_> {
             given.insert("init".to_owned(), json!(init.to_string()));
         }
         if self.matched.iter().any(|m| m.kind == Kind::Image) {
-            given.insert("histogram_match".to_owned(), json!(options.histogram_match));
+            given.insert("histogram_match".to_owned(), json!(preparation.histogram_match));
         }
         if self.shown == Shown::Drawing {
             given.insert("spacing".to_owned(), json!(self.spacing));
         }
         // Those of similarities are said with each image.
-        if let Some(of_matching) = matching_parameters(options, &[]).as_object_mut() {
-            given.append(of_matching);
-        }
+        given.extend(recorded(self.matching, &[]));
         all
     }
 

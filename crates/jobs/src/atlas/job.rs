@@ -16,6 +16,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use voxalign_compute::comm::{Communicator, Team};
 use voxalign_compute::select::AnyDevice;
+use voxalign_options::text;
 use voxalign_population::atlas::{
     Atlas, Checkpoints, LabelFiles, MemoryOptions, Source as _, dry_run,
 };
@@ -51,12 +52,12 @@ impl One<'_> {
             return Err(Error::input("an atlas needs at least two images, but only one is given"));
         }
         if let Some(scratch) = self.study.memory.scratch.as_deref().filter(|s| !s.is_dir()) {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "`scratch` '{}' is not a folder; create it, or give an existing one",
                 scratch.display()
             )));
         }
-        refuse(self.resume && self.every.is_none(), "resume", "runs with checkpoints")
+        refuse(self.resume && self.every.is_none(), "resume", text!("runs with checkpoints"))
     }
 
     /// The files that it writes, but for those of single subjects.
@@ -102,8 +103,10 @@ impl One<'_> {
                 .say(Level::Normal, "there is no checkpoint; the run starts from the beginning"),
             (false, true) => listener.say(
                 Level::Normal,
-                "the run starts from the beginning, and its checkpoints replace those of an \
-                 earlier run that was stopped; `resume` would continue that run",
+                text!(
+                    "the run starts from the beginning, and its checkpoints replace those of an \
+                 earlier run that was stopped; `resume` would continue that run"
+                ),
             ),
             _ => {}
         }
@@ -154,7 +157,7 @@ impl One<'_> {
             _ if all == 1 => return Ok(1),
             Some(processes) if processes <= all => return Ok(processes),
             Some(processes) => {
-                return Err(Error::input(format!(
+                return Err(Error::input(text!(
                     "`processes` is {processes}, but only {all} were started; start more, or leave \
                      it out"
                 )));

@@ -44,6 +44,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use voxalign_compute::comm::Team;
 use voxalign_compute::select::AnyDevice;
+use voxalign_options::text;
 use voxalign_population::atlas::{AlignOptions, AtlasOptions};
 use voxalign_register::linear::AffineOptions;
 use voxalign_register::similarity::Similarity;
@@ -153,9 +154,9 @@ impl Job {
 
     fn listed(&self, listener: &dyn Listener) -> Result<Vec<Entry>> {
         match &self.list {
-            Some(_) if !self.images.is_empty() => Err(Error::input(
-                "both images and a list by `list` are given; leave one of them out",
-            )),
+            Some(_) if !self.images.is_empty() => Err(Error::input(text!(
+                "both images and a list by `list` are given; leave one of them out"
+            ))),
             Some(list) => reading(listener, || list::of_csv(list)),
             None => list::of_images(&self.images),
         }
@@ -170,11 +171,11 @@ impl Job {
             Align::Similarity => Some(7),
             Align::Affine => Some(12),
         };
-        let similarity = Some(options.cost.unwrap_or(Similarity::NCC));
+        let similarity = Some(options.cost.kind().unwrap_or(Similarity::NCC));
         let affine = dof.map(|dof| AffineOptions { dof, similarity, ..AffineOptions::default() });
         let mut matching = AtlasOptions {
-            matching: options.matching.options(options::usual, &[])?,
-            similarity: options.matching.similarity(),
+            matching: options.matching.matching(options::usual, &[])?,
+            similarity: options.matching.similarity()?,
             channels: Vec::new(),
             centre: !options.no_centre,
         };
@@ -186,7 +187,7 @@ impl Job {
                 options.check_of_anatomies()?;
                 matching.channels = common.channels();
                 if common.is_of_shapes_alone() {
-                    of_shapes_alone(&mut matching.matching, &options.matching);
+                    of_shapes_alone(&mut matching.matching, &options.matching)?;
                 }
                 Some(Anatomies { common, spacing: options.spacing })
             }

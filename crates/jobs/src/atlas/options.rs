@@ -1,22 +1,23 @@
 //! The options of an atlas.
 
 use crate::error::{Error, Result};
-use crate::options::{Matching, as_text, by_name, by_names, check_cost, negated, refuse};
 #[cfg(feature = "clap")]
-use crate::options::{choice, choice_of, number, of_maps};
+use crate::options::number;
+use crate::options::of_maps;
+use crate::options::{MatchingOptions, as_text, by_names, negated, refuse};
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 use voxalign_compute::comm::Launch;
+use voxalign_options::{Choice, Chosen, UseOf, text};
 use voxalign_population::atlas::{AtlasOptions, MemoryOptions};
-use voxalign_register::choices;
-use voxalign_register::diffeo::{DeformModel, DeformOptions};
+use voxalign_register::diffeo::{DeformModel, Matching};
 use voxalign_register::similarity::Similarity;
 
 /// How subjects are brought to a common space.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Choice)]
 pub enum Align {
     /// As the headers say.
     None,
@@ -29,15 +30,8 @@ pub enum Align {
     Affine,
 }
 
-choices! { Align:
-    None "none" "As the headers say",
-    Rigid "rigid" "Rotations and translations",
-    Similarity "similarity" "Rotations, translations and one scale",
-    Affine "affine" "Rotations, translations, scales and shears",
-}
-
 /// What is left out where it does not serve.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
 pub enum Exclude {
     /// Subjects with a file that cannot be read.
     Unreadable,
@@ -45,9 +39,23 @@ pub enum Exclude {
     Outlying,
 }
 
-choices! { Exclude:
-    Unreadable "unreadable" "Subjects with a file that cannot be read",
-    Outlying "outlying" "Subjects unlike the mean of all after the affine alignment",
+/// The similarity by which subjects are aligned.
+#[derive(Debug)]
+pub struct Alignment;
+
+impl UseOf<Similarity> for Alignment {
+    const OPTION: &'static str = "cost";
+    const HEADING: &'static str = "Common space";
+    const HELP: &'static str = "Similarity of these registrations";
+    const DEFAULT: &'static str = "ncc";
+
+    fn serves(kind: &Similarity) -> bool {
+        of_maps(kind)
+    }
+
+    fn takes(_: &str) -> bool {
+        false
+    }
 }
 
 /// How an atlas is made.
@@ -56,17 +64,16 @@ choices! { Exclude:
 #[serde(default)]
 pub struct Options {
     /// How subjects are first aligned to a common space [default: affine]
-    #[cfg_attr(feature = "clap", arg(long, value_parser = choice::<Align>(), help_heading = "Common space"))]
-    #[serde(with = "by_name")]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Common space"))]
     pub align: Option<Align>,
     /// How many times the subjects are registered to their mean [default: 2]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=20),
           help_heading = "Common space"))]
     pub rounds: Option<u8>,
-    /// Similarity of these registrations [default: ncc]
-    #[cfg_attr(feature = "clap", arg(long, value_parser = choice_of(of_maps), help_heading = "Common space"))]
-    #[serde(with = "by_name")]
-    pub cost: Option<Similarity>,
+    /// The similarity of these registrations.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub cost: Chosen<Similarity, Alignment>,
     /// Spacing of the atlas, mm [default: the median of the subjects]
     #[cfg_attr(feature = "clap", arg(long, value_name = "MM", value_parser = above_zero, help_heading = "Common space",
           conflicts_with = "reference"))]
@@ -79,7 +86,7 @@ pub struct Options {
     /// How a subject is deformed to the template.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
-    pub matching: Matching,
+    pub matching: MatchingOptions,
     /// Keep the mean displacement in the result: the shape of the template then depends on the
     /// course of the registrations
     #[cfg_attr(feature = "clap", arg(long, help_heading = "Method"))]
@@ -88,13 +95,15 @@ pub struct Options {
 
     /// Leave out subjects with a file that cannot be read, or subjects unlike the mean of all after
     /// affine alignment (of four or more); the record says which, and why
-    #[cfg_attr(feature = "clap", arg(
-        long,
-        value_parser = choice::<Exclude>(),
-        value_delimiter = ',',
-        value_name = "unreadable,outlying",
-        help_heading = "Subjects"
-    ))]
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            value_delimiter = ',',
+            value_name = "unreadable,outlying",
+            help_heading = "Subjects"
+        )
+    )]
     #[serde(with = "by_names")]
     pub exclude: Vec<Exclude>,
 
@@ -309,13 +318,13 @@ impl Regression {
             ("volumes", !self.volumes.is_empty()),
         ];
         if self.regress.is_none() {
-            refuse(self.label_names.is_some(), "label_names", "`regress`")?;
+            refuse(self.label_names.is_some(), "label_names", text!("`regress`"))?;
             return given
                 .iter()
-                .try_for_each(|(option, given)| refuse(*given, option, "`regress`"));
+                .try_for_each(|(option, given)| refuse(*given, option, text!("`regress`")));
         }
         match given[..2].iter().find(|(_, given)| !given) {
-            Some((option, _)) => Err(Error::input(format!(
+            Some((option, _)) => Err(Error::input(text!(
                 "`regress` needs `{option}` as well: the values of `at` and the width of `bandwidth`"
             ))),
             None => Ok(()),
@@ -348,8 +357,8 @@ impl Stability {
     /// Refuses what is for nothing.
     fn check(&self) -> Result<()> {
         let alone = self.stability.is_none();
-        refuse(alone && self.cohorts.is_some(), "cohorts", "`stability`")?;
-        refuse(alone && self.seed.is_some(), "seed", "`stability`")
+        refuse(alone && self.cohorts.is_some(), "cohorts", text!("`stability`"))?;
+        refuse(alone && self.seed.is_some(), "seed", text!("`stability`"))
     }
 }
 
@@ -392,7 +401,7 @@ impl Display for Sizes {
 }
 
 /// What is usual for a model.
-pub(super) fn usual(model: DeformModel) -> DeformOptions {
+pub(super) fn usual(model: DeformModel) -> Matching {
     AtlasOptions::of(model).matching
 }
 
@@ -404,15 +413,15 @@ impl Options {
     pub fn check(&self) -> Result<()> {
         if self.align == Some(Align::None) {
             for (given, option) in
-                [(self.rounds.is_some(), "rounds"), (self.cost.is_some(), "cost")]
+                [(self.rounds.is_some(), "rounds"), (self.cost.kind().is_some(), "cost")]
             {
-                refuse(given, option, "`align = rigid`, similarity and affine")?;
+                refuse(given, option, text!("`align = rigid`, similarity and affine"))?;
             }
         }
         refuse(
             self.spacing.is_some() && self.reference.is_some(),
             "spacing",
-            "atlases without a `reference`, which has a spacing of its own",
+            text!("atlases without a `reference`, which has a spacing of its own"),
         )?;
         self.check_ranges()?;
         self.regression.check()?;
@@ -426,11 +435,16 @@ impl Options {
             }
         }
         if self.regression.regress.is_some() && self.test.stability.is_some() {
-            return Err(Error::input(
-                "`regress` and `stability` are two jobs; leave one of them out",
-            ));
+            return Err(Error::input(text!(
+                "`regress` and `stability` are two jobs; leave one of them out"
+            )));
         }
-        self.matching.options(usual, &[]).map(|_| ())
+        refuse(
+            self.matching.model.has("path_storage"),
+            "path_storage",
+            "pairs of images: nothing is in half precision of one subject of several",
+        )?;
+        self.matching.matching(usual, &[]).map(|_| ())
     }
 
     /// Refuses what atlases of anatomies do not have.
@@ -438,28 +452,23 @@ impl Options {
     /// # Errors
     /// Names an option.
     pub(super) fn check_of_anatomies(&self) -> Result<()> {
-        let matching = &self.matching;
-        for (given, option) in [
-            (matching.similarity.is_some(), "similarity"),
-            (matching.radius.is_some(), "radius"),
-            (matching.bins.is_some(), "bins"),
-        ] {
-            if given {
-                return Err(Error::input(format!(
-                    "`{option}` is said in the files of anatomies, of each image by itself; leave it out"
-                )));
-            }
+        if let Some(option) = self.matching.similarity.first() {
+            return Err(Error::input(text!(
+                "`{option}` is said in the files of anatomies, of each image by itself; leave it out"
+            )));
         }
         for (given, option) in [
             (self.regression.regress.is_some(), "regress"),
             (self.test.stability.is_some(), "stability"),
         ] {
-            refuse(given, option, "lists of images, not for anatomies")?;
+            refuse(given, option, text!("lists of images, not for anatomies"))?;
         }
         refuse(
             self.exclude.contains(&Exclude::Unreadable),
             "exclude = unreadable",
-            "lists of images: the files of anatomies are all read before the first is aligned",
+            text!(
+                "lists of images: the files of anatomies are all read before the first is aligned"
+            ),
         )
     }
 
@@ -467,13 +476,13 @@ impl Options {
     fn check_ranges(&self) -> Result<()> {
         let above = |option: &str, value: Option<f64>| match value {
             Some(v) if !(v > 0.0 && v.is_finite()) => {
-                Err(Error::input(format!("`{option}` is {v}; give a number above 0")))
+                Err(Error::input(text!("`{option}` is {v}; give a number above 0")))
             }
             _ => Ok(()),
         };
         let within = |option: &str, value: Option<u64>, last: u64| match value {
             Some(v) if !(1..=last).contains(&v) => {
-                Err(Error::input(format!("`{option}` is {v}; give a number from 1 to {last}")))
+                Err(Error::input(text!("`{option}` is {v}; give a number from 1 to {last}")))
             }
             _ => Ok(()),
         };
@@ -481,23 +490,22 @@ impl Options {
         above("bandwidth", self.regression.bandwidth)?;
         within("rounds", self.rounds.map(u64::from), 20)?;
         within("processes", self.processes.map(|n| n as u64), 4096)?;
-        within("cohorts", self.test.cohorts.map(u64::from), 1_000_000)?;
-        check_cost(self.cost.as_ref())
+        within("cohorts", self.test.cohorts.map(u64::from), 1_000_000)
     }
 
     /// Refuses what is not for several atlases.
-    fn alone(&self, option: &str) -> Result<()> {
+    fn alone(&self, option: &'static str) -> Result<()> {
         if Launch::of_this_process().and_then(|l| l.size).is_some_and(|n| n > 1) {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "`{option}` runs in one process, on all GPUs of its machine; start it without mpirun \
                  or srun"
             )));
         }
-        refuse(self.resume, "resume", "one atlas")?;
-        refuse(self.processes.is_some(), "processes", "one atlas")?;
-        refuse(self.checkpoint_every.is_some(), "checkpoint_every", "one atlas")?;
-        refuse(self.no_subjects, "subjects = false", "one atlas")?;
-        refuse(self.no_report, "report = false", "one atlas")
+        refuse(self.resume, "resume", text!("one atlas"))?;
+        refuse(self.processes.is_some(), "processes", text!("one atlas"))?;
+        refuse(self.checkpoint_every.is_some(), "checkpoint_every", text!("one atlas"))?;
+        refuse(self.no_subjects, "subjects = false", text!("one atlas"))?;
+        refuse(self.no_report, "report = false", text!("one atlas"))
     }
 }
 

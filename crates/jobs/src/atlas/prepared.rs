@@ -6,7 +6,7 @@ use crate::anatomy::{self, Common, Subject};
 use crate::error::{Error, Result};
 use crate::list::Entry;
 use crate::listener::{Level, Listener, Quiet, check};
-use crate::options::matching_parameters;
+use crate::options::recorded;
 use crate::run::{Caller, Clock, Input, Role, inputs as run_inputs};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use voxalign_compute::comm::{Communicator, Team, balance};
 use voxalign_compute::select::AnyDevice;
+use voxalign_options::text;
 use voxalign_population::PopulationError;
 use voxalign_population::atlas::{
     AlignOptions, Aligned, Atlas, AtlasOptions, Checkpoints, Construction, Found, Judged,
@@ -134,7 +135,7 @@ impl From<Error> for Unread {
     fn from(failure: Error) -> Self {
         match failure {
             Error::Stopped => Self::Stopped,
-            Error::Memory(why) => Self::Memory(why),
+            Error::Memory(why) => Self::Memory(why.to_string()),
             other => Self::File(other.to_string()),
         }
     }
@@ -237,14 +238,13 @@ impl<'a> Study<'a> {
             match records {
                 Ok(records) => all.push((records, entry)),
                 Err(Unread::Stopped) => return Err(of_all(world, Error::Stopped)),
-                Err(Unread::Memory(why)) => return Err(of_all(world, Error::Memory(why))),
+                Err(Unread::Memory(why)) => return Err(of_all(world, Error::Memory(why.into()))),
                 Err(Unread::File(why)) if self.exclude.contains(&Exclude::Unreadable) => {
-                    let remark = format!("'{}' was left out: {why}", entry.name);
-                    remarks.push((self.caller.words)(&remark));
+                    remarks.push(format!("'{}' was left out: {why}", entry.name));
                 }
                 Err(Unread::File(why)) => {
-                    let hint = "`exclude = unreadable` leaves such subjects out";
-                    return Err(of_all(world, Error::input(format!("{why}; {hint}"))));
+                    let error = text!("{why}; `exclude = unreadable` leaves such subjects out");
+                    return Err(of_all(world, Error::input(error)));
                 }
             }
         }
@@ -319,30 +319,27 @@ impl<'a> Study<'a> {
     fn parameters(&self) -> serde_json::Value {
         let (o, similarity) = (&self.options, self.options.similarity);
         let told: &[_] = if self.anatomies.is_some() { &[] } else { &[similarity] };
-        let mut all = matching_parameters(&o.matching, told);
+        let mut all = recorded(&o.matching, told);
         let align = match &self.align.affine {
             Some(a) => {
-                let mut align = json!({ "dof": a.dof, "cost": a.first_similarity().name(), "rounds": self.align.rounds });
-                if let (Some(align), Some(bins)) =
-                    (align.as_object_mut(), a.first_similarity().get("bins"))
-                {
-                    align.insert("bins".to_owned(), json!(bins));
-                }
-                align
+                let cost = a.first_similarity();
+                let mut align = cost.as_json();
+                align.insert("dof".to_owned(), json!(a.dof));
+                align.insert("cost".to_owned(), json!(cost.name()));
+                align.insert("rounds".to_owned(), json!(self.align.rounds));
+                json!(align)
             }
             None => json!("none"),
         };
-        if let Some(all) = all.as_object_mut() {
-            all.insert("align".to_owned(), align);
-            match &self.anatomies {
-                Some(of) => all.insert("anatomy".to_owned(), of.common.parameters()),
-                None => all.insert("similarity".to_owned(), json!(similarity.name())),
-            };
-            all.insert("centre".to_owned(), json!(o.centre));
-            let exclude: Vec<_> = self.exclude.iter().map(|e| e.name()).collect();
-            all.insert("exclude".to_owned(), json!(exclude));
-        }
-        all
+        all.insert("align".to_owned(), align);
+        match &self.anatomies {
+            Some(of) => all.insert("anatomy".to_owned(), of.common.parameters()),
+            None => all.insert("similarity".to_owned(), json!(similarity.name())),
+        };
+        all.insert("centre".to_owned(), json!(o.centre));
+        let exclude: Vec<_> = self.exclude.iter().map(|e| e.name()).collect();
+        all.insert("exclude".to_owned(), json!(exclude));
+        json!(all)
     }
 
     /// How one of several atlases is built.

@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 use voxalign_image::memory;
 use voxalign_image::{Affine, Volume};
 use voxalign_io::image;
+use voxalign_options::Text;
 use voxalign_population::PopulationError;
 use voxalign_population::atlas::{Geometry, Images, Size, Source, Subject};
 use voxalign_register::{Event, Progress};
@@ -113,12 +114,12 @@ impl<'l> Files<'l> {
                     // The file is named once.
                     let (said, name) = (e.to_string(), format!("'{}': ", path.display()));
                     let said = said.strip_prefix(&name).unwrap_or(&said);
-                    let hint = match e {
-                        Error::Memory(_) => "",
-                        _ if entry.anatomy.is_some() => "",
-                        _ => "; `exclude = unreadable` leaves such subjects out",
-                    };
-                    PopulationError::Input { file: path.to_owned(), what: format!("{said}{hint}") }
+                    let (file, what) = (path.to_owned(), said.to_owned());
+                    match e {
+                        Error::Memory(_) => PopulationError::Input { file, what },
+                        _ if entry.anatomy.is_some() => PopulationError::Input { file, what },
+                        _ => PopulationError::Unreadable { file, what },
+                    }
                 }
             }
         };
@@ -190,9 +191,9 @@ impl Progress for Once<'_> {
 }
 
 impl Listener for Once<'_> {
-    fn say(&self, level: Level, text: &str) {
+    fn tell(&self, level: Level, text: &Text) {
         if !self.told {
-            self.listener.say(level, text);
+            self.listener.tell(level, text);
         }
     }
 

@@ -14,6 +14,7 @@ use std::fmt::Write as _;
 use std::time::Instant;
 use voxalign_compute::comm::Team;
 use voxalign_compute::select::AnyDevice;
+use voxalign_options::text;
 use voxalign_population::PopulationError;
 use voxalign_population::atlas::{
     Cohorts, Found, Judged, STABLE_PART, Spread, draw_cohorts, judge, stable_from,
@@ -43,7 +44,7 @@ impl<'a> Test<'a> {
     /// The test that was asked for; checks all that can be checked before a device is started.
     pub(super) fn new(args: &Stability, sizes: &'a Sizes, study: Study<'a>) -> Result<Self> {
         let (seed, asked) = (args.seed.unwrap_or(0), args.cohorts.unwrap_or(100) as usize);
-        refuse(study.entries.len() < 2, "stability", "two subjects or more")?;
+        refuse(study.entries.len() < 2, "stability", text!("two subjects or more"))?;
         let test = Self { study, sizes: &sizes.0, seed, asked };
         test.drawn(test.study.entries.len())?;
         let names = [COHORTS, SIZES, RECORD, REPORT].into_iter();

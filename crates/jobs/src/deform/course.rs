@@ -21,9 +21,10 @@ use serde_json::Value;
 use voxalign_image::{Affine, Grid, Transform};
 use voxalign_io::image::{self, DataType};
 use voxalign_io::transform::Geometry;
+use voxalign_options::text;
 use voxalign_register::Verdict;
 use voxalign_register::diffeo::{
-    DeformModel, DeformOptions, DeformResult, check_start, register_deformable,
+    DeformModel, DeformResult, Matching, check_start, register_deformable,
 };
 use voxalign_register::linear::Init;
 use voxalign_register::resample::displacements;
@@ -57,16 +58,6 @@ pub(crate) fn outputs(warped: Option<String>) -> Vec<Output> {
     fields.into_iter().chain(warped).chain(rest).collect()
 }
 
-/// Bytes a voxel of the fixed image: as measured from 1 to 17 million of them, at most.
-pub(crate) fn per_voxel(options: &DeformOptions) -> u64 {
-    match options.model {
-        DeformModel::Greedy => 88,
-        DeformModel::Lddmm => 64 + options.storage.bytes(1, options.time_steps as u64, 1),
-        // That of the symmetric model, in which both images flow.
-        _ => 155,
-    }
-}
-
 /// The affine map that a deformation starts from, where it is not to be found.
 pub(crate) fn given(
     start: &AffineChoice,
@@ -79,7 +70,7 @@ pub(crate) fn given(
         AffineChoice::File(path) => {
             let init = InitChoice::File(path.clone());
             let init = init.load(geometry, Default::default(), listener);
-            match init.map_err(|e| e.at("`affine`"))? {
+            match init.map_err(|e| e.at(text!("`affine`")))? {
                 Init::Given(affine) => Ok(Some(affine)),
                 _ => Err(Error::Internal("a file is no start".into())),
             }
@@ -147,13 +138,13 @@ pub(crate) struct Course<'a> {
     pub(crate) run: Run<'a>,
     /// The similarity of the pair.
     pub(crate) similarity: Similarity,
-    pub(crate) options: &'a DeformOptions,
+    pub(crate) matching: &'a Matching,
 }
 
 impl Course<'_> {
     /// Registers what was read, and writes all.
     pub(crate) fn run(&self, read: Read<Inputs>, task: &mut dyn Task) -> Result<Done<RunRecord>> {
-        let Self { machine, run, options, .. } = self;
+        let Self { machine, run, matching, .. } = self;
         let (device, listener, caller) = (&machine.device, run.listener, run.caller);
         let mut clock = run.clock(machine, &read);
         let Read { mut inputs, records: input_records, .. } = read;
@@ -169,13 +160,13 @@ impl Course<'_> {
         check(listener)?;
         clock.lap("affine");
         if let Some(affine) = found.as_ref().filter(|f| !f.verdict.good)
-            && let Err(why) = check_start(&start, options.model)
+            && let Err(why) = check_start(&start, matching.model)
         {
             let end = unfit::End { task, machine, affine, why: &why };
             return end.write(run, inputs.pair, staged, clock, input_records);
         }
         let input = inputs.as_input(self.similarity, start);
-        let result = register_deformable(device, &input, options, listener).map_err(blamed)?;
+        let result = register_deformable(device, &input, matching, listener).map_err(blamed)?;
         drop(input);
         let (images_pull, has_points) = (inputs.images_pull(), inputs.has_points());
         let channels = std::mem::take(&mut inputs.channels);
@@ -258,13 +249,17 @@ impl Course<'_> {
             let Some(Transform::Displacement(warp)) = field else {
                 return Err(Error::Internal("the field is gone".into()));
             };
+            let sigma = match matching.model {
+                DeformModel::Lddmm(lddmm) => lddmm.lddmm_sigma,
+                _ => 1.0,
+            };
             let report = |record: &_| {
                 task.report(&DeformReport {
                     record,
                     images: views.images(&inputs.pair),
                     jacobian: &jacobian,
                     field: warp.field(),
-                    energies: &energies(&scales, path.as_ref(), options.sigma, &grids[0]),
+                    energies: &energies(&scales, path.as_ref(), sigma, &grids[0]),
                 })
             };
             run.finish(staged, clock, record, &outputs, move || writing.wait(), report)

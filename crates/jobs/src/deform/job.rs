@@ -1,6 +1,6 @@
 //! A deformation from files to files.
 
-use super::course::{Course, Task, given, outputs, per_voxel};
+use super::course::{Course, Task, given, outputs};
 use super::{AffineChoice, Channel, ChannelImages, DeformMethod, Inputs, record};
 use crate::error::{Error, Result};
 use crate::files;
@@ -16,9 +16,10 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use voxalign_io::image::{self, ReadOptions};
 use voxalign_io::transform::Geometry;
+use voxalign_options::text;
 use voxalign_register::attachment::Landmarks;
 use voxalign_register::compare::same_grid;
-use voxalign_register::diffeo::{DeformOptions, Intensities};
+use voxalign_register::diffeo::{Intensities, Matching, Preparation};
 use voxalign_register::linear::Init;
 use voxalign_register::similarity::Similarity;
 use voxalign_report::RunRecord;
@@ -68,7 +69,7 @@ pub fn check_points(
     refuse(
         given && init.is_some(),
         "init",
-        "an affine registration that comes first (`affine = auto`)",
+        text!("an affine registration that comes first (`affine = auto`)"),
     )
 }
 
@@ -79,9 +80,9 @@ pub fn check_points(
 pub fn check_way(way: &AffineWay, affine: Option<&AffineChoice>) -> Result<()> {
     let given = affine.is_some_and(|start| *start != AffineChoice::Auto);
     if let Some(option) = way.given() {
-        refuse(given, option, "an affine registration that comes first (`affine = auto`)")?;
+        refuse(given, option, text!("an affine registration that comes first (`affine = auto`)"))?;
     }
-    way.method().check()
+    way.usual(false).map(|_| ())
 }
 
 /// How strongly landmarks pull beside images that are compared by a similarity where nothing is said, 1/mm²: so that they
@@ -100,7 +101,8 @@ pub(super) struct Ask {
     pub(super) channels: Vec<Channel>,
     /// The similarity of the fixed and the moving image.
     pub(super) similarity: Similarity,
-    pub(super) options: DeformOptions,
+    pub(super) matching: Matching,
+    pub(super) preparation: Preparation,
 }
 
 impl Job {
@@ -120,8 +122,9 @@ impl Job {
 
     fn ask(&self) -> Result<Ask> {
         let channels = self.method.channels()?;
-        let options = self.method.options(&channels)?;
-        Ok(Ask { channels, similarity: self.method.similarity(), options })
+        let matching = self.method.matching(&channels)?;
+        let similarity = self.method.matching.similarity()?;
+        Ok(Ask { channels, similarity, matching, preparation: self.method.preparation()? })
     }
 
     /// All files with what they are.
@@ -188,10 +191,10 @@ impl Job {
         }
         let fixed = grid(&self.paths.fixed, &self.paths.which.of_both()[0])?;
         for channel in channels {
-            let own =
-                grid(&channel.fixed, &ReadOptions::default()).map_err(|e| e.at("`channel`"))?;
+            let own = grid(&channel.fixed, &ReadOptions::default())
+                .map_err(|e| e.at(text!("`channel`")))?;
             if same_grid(&own, &fixed).is_err() {
-                return Err(Error::input(format!(
+                return Err(Error::input(text!(
                     "`channel`: '{0}' is on another grid than the fixed image '{1}': {own} against \
                      {fixed}; bring it there first, by `voxalign apply -i {0} -r {1} -o CHANNEL.nii.gz`",
                     channel.fixed.display(),
@@ -213,7 +216,7 @@ impl Job {
         let plan = run.plan(&self.files(&ask.channels), &outputs(Some(WARPED.to_owned())))?;
         let fixed = plan.voxels("fixed");
         let both = fixed + plan.voxels("moving");
-        let each = per_voxel(&ask.options);
+        let each = ask.matching.model.bytes_per_voxel();
         let further = 8 * 2 * fixed * ask.channels.len() as u64;
         let bytes = (plan::AFFINE * both).max(each * fixed) + further;
         Ok(plan.taking(plan::BASE + bytes))
@@ -226,7 +229,8 @@ impl Job {
     pub fn read(&self, caller: &Caller, listener: &dyn Listener) -> Result<Read<Inputs>> {
         let (ask, products) = (self.ask()?, self.products());
         let read = || {
-            let image = |path: &Path| files::image(path, listener).map_err(|e| e.at("`channel`"));
+            let image =
+                |path: &Path| files::image(path, listener).map_err(|e| e.at(text!("`channel`")));
             let channel = |c: &Channel| {
                 let images = [image(&c.fixed)?, image(&c.moving)?];
                 let (similarity, weight) = (c.similarity, c.weight);
@@ -246,28 +250,44 @@ impl Job {
             let grids = [pair.fixed.grid(), pair.moving.grid()];
             let init = match &self.init {
                 Some(init) => {
-                    init.load(&geometry, convention, listener).map_err(|e| e.at("`init`"))?
+                    init.load(&geometry, convention, listener).map_err(|e| e.at(text!("`init`")))?
                 }
                 None => Init::default(),
             };
             let landmarks = match self.landmarks.files() {
                 Some(files) => {
                     let pairs = read_pairs(files, convention, grids, listener);
-                    Some(Landmarks::of(pairs.map_err(|e| e.at("`landmarks`"))?, self.weight())?)
+                    Some(Landmarks::of(
+                        pairs.map_err(|e| e.at(text!("`landmarks`")))?,
+                        self.weight(),
+                    )?)
                 }
                 None => None,
             };
             let shapes = Vec::new();
-            let (weight, with_rival, way) = (1.0, true, self.way.method());
-            check_dof(way.usual(grids[0].is_2d()).dof, grids[0].is_2d())?;
-            Ok(Inputs { channels, pair, weight, start, with_rival, init, way, landmarks, shapes })
+            let (weight, with_rival, way) = (1.0, true, self.way.usual(grids[0].is_2d())?);
+            check_dof(way.dof, grids[0].is_2d())?;
+            let preparation = ask.preparation;
+            Ok(Inputs {
+                channels,
+                pair,
+                weight,
+                start,
+                with_rival,
+                init,
+                way,
+                landmarks,
+                shapes,
+                preparation,
+            })
         };
         self.as_run(&products, caller, listener).read(&self.files(&ask.channels), read)
     }
 
     /// How strongly landmarks pull, 1/mm².
     pub(super) fn weight(&self) -> f64 {
-        let usual = || usual_landmark_weight(&self.method.similarity());
+        let similarity = || self.method.matching.similarity().unwrap_or(Similarity::LNCC);
+        let usual = || usual_landmark_weight(&similarity());
         self.landmarks.landmark_weight.unwrap_or_else(usual)
     }
 
@@ -298,8 +318,8 @@ impl Job {
     ) -> Result<Done<RunRecord>> {
         let (ask, products) = (self.ask()?, self.products());
         let run = self.as_run(&products, caller, listener);
-        let Ask { similarity, options, .. } = &ask;
-        let course = Course { machine, run, similarity: *similarity, options };
+        let Ask { similarity, matching, .. } = &ask;
+        let course = Course { machine, run, similarity: *similarity, matching };
         course.run(read, &mut OfImages { job: self, ask: &ask })
     }
 }

@@ -1,16 +1,13 @@
 //! The options that say how is registered.
 
 use crate::error::{Error, Result};
-#[cfg(feature = "clap")]
-use crate::options::choice;
-use crate::options::{Matching, by_name, negated, number, refuse};
+use crate::options::{MatchingOptions, number, refuse};
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use voxalign_register::Choice;
-use voxalign_register::diffeo::{DeformModel, DeformOptions};
-use voxalign_register::model::lddmm::Storage;
+use voxalign_options::{Choice, Given, text};
+use voxalign_register::diffeo::{Matching, Preparation};
 use voxalign_register::similarity::Similarity;
 
 /// Where the deformation starts.
@@ -88,7 +85,7 @@ impl Channel {
         let bad = |what: String| {
             let known = Similarity::ALL.iter().filter(|s| s.has_energy());
             let known: Vec<_> = known.map(|s| s.name()).collect();
-            Error::input(format!(
+            Error::input(text!(
                 "`channel`: {what}; give a fixed image, a moving one, a similarity ({}) and a weight, \
                  such as `t2a.nii.gz t2b.nii.gz lncc 0.5`",
                 known.join(", ")
@@ -117,7 +114,7 @@ pub struct DeformMethod {
     /// How one image is deformed to another.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
-    pub matching: Matching,
+    pub matching: MatchingOptions,
     /// A further pair of images with its similarity and the weight of it (that of FIXED and MOVING
     /// is 1); the fixed image is on the grid of FIXED. Can be given several times
     #[cfg_attr(
@@ -133,19 +130,10 @@ pub struct DeformMethod {
     )]
     #[serde(with = "fours")]
     pub channel: Vec<String>,
-    /// What is kept of the path over time; with less, half precision changes the result in its last
-    /// digits; for lddmm [default: full]
-    #[cfg_attr(feature = "clap", arg(long, value_parser = choice::<Storage>(), help_heading = "Method"))]
-    #[serde(with = "by_name")]
-    pub path_storage: Option<Storage>,
-    /// Match the histogram of each moving image to that of its fixed one first
-    #[cfg_attr(feature = "clap", arg(long, help_heading = "Method"))]
-    pub histogram_match: bool,
-    /// Compute on the whole fixed grid, not only where the images are more than background;
-    /// symmetric does so anyway
-    #[cfg_attr(feature = "clap", arg(long, help_heading = "Method"))]
-    #[serde(rename = "clip", with = "negated")]
-    pub no_clip: bool,
+    /// What is done with the images first.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub preparation: Given<Preparation>,
 }
 
 /// Channels as lists of four words each, or as one such list.
@@ -187,32 +175,34 @@ impl DeformMethod {
     /// What is wrong with the words of one.
     pub fn channels(&self) -> Result<Vec<Channel>> {
         let mut channels = Channel::all(&self.channel)?;
-        channels.iter_mut().for_each(|c| self.matching.tell(&mut c.similarity));
+        for channel in &mut channels {
+            self.matching.similarity.tell(&mut channel.similarity)?;
+        }
         Ok(channels)
     }
 
-    /// The similarity of the first pair.
-    #[must_use]
-    pub fn similarity(&self) -> Similarity {
-        self.matching.similarity()
-    }
-
-    /// What a registration takes; what would be ignored is refused.
+    /// How is matched; what would be ignored is refused.
     ///
     /// # Errors
     /// Names an option that has no meaning, or a value that none may have.
-    pub fn options(&self, channels: &[Channel]) -> Result<DeformOptions> {
+    pub fn matching(&self, channels: &[Channel]) -> Result<Matching> {
         let others: Vec<_> = channels.iter().map(|c| c.similarity).collect();
-        let options = self.matching.options(DeformOptions::of, &others)?;
-        if options.model == DeformModel::Symmetric {
-            refuse(self.no_clip, "clip = false", "`model = greedy` and lddmm")?;
-        }
-        if options.model != DeformModel::Lddmm {
-            refuse(self.path_storage.is_some(), "path_storage", "`model = lddmm`")?;
-        }
-        let storage = self.path_storage.unwrap_or(options.storage);
-        let clip = !self.no_clip && options.clip;
-        Ok(DeformOptions { storage, histogram_match: self.histogram_match, clip, ..options })
+        let matching = self.matching.matching(Matching::of, &others)?;
+        let whole = self.preparation.has("clip") && !self.preparation()?.clip;
+        refuse(
+            whole && !matching.model.takes_parts(),
+            "clip = false",
+            text!("`model = greedy` and lddmm"),
+        )?;
+        Ok(matching)
+    }
+
+    /// What is done with the images first.
+    ///
+    /// # Errors
+    /// A value that cannot be.
+    pub fn preparation(&self) -> Result<Preparation> {
+        Ok(self.preparation.over(Preparation::default())?)
     }
 }
 

@@ -5,10 +5,11 @@
 //!
 //! ```no_run
 //! use voxalign_jobs::{Caller, Silent, deform, machine};
+//! use voxalign_options::Chosen;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut job = deform::Job::new("fixed.nii.gz", "moving.nii.gz", "out");
-//! job.method.matching.similarity = Some(voxalign_register::similarity::Similarity::MI);
+//! job.method.matching.similarity = Chosen::of(voxalign_register::similarity::Similarity::MI);
 //! let machine = machine::Machine::start(Default::default(), machine::Auto::Gpu)?;
 //! let done = job.run(&machine, &Caller::default(), &Silent)?;
 //! println!("{}", done.record.verdict.summary());
@@ -23,13 +24,13 @@ mod method;
 mod record;
 mod unfit;
 
-pub(crate) use course::{Carried, Course, Task, given, outputs, per_voxel};
+pub(crate) use course::{Carried, Course, Task, given, outputs};
 pub use job::{Job, check_points, check_way, usual_landmark_weight};
 pub use method::{AffineChoice, Channel, DeformMethod};
 
 use crate::error::{Error, Result};
 use crate::listener::{Listener, Quiet, check};
-use crate::options::{AffineMethod, OutputOptions};
+use crate::options::{OutputOptions, usual_affine};
 use crate::pair::{Distances, Pair, Views, landmark_remarks};
 use fields::displacement;
 use voxalign_compute::select::AnyDevice;
@@ -37,8 +38,8 @@ use voxalign_image::{Affine, Grid, Transform, VectorField, Volume};
 use voxalign_register::attachment::Landmarks;
 use voxalign_register::diffeo::calibrate::foreground_threshold;
 use voxalign_register::diffeo::{
-    ChannelInput, DeformInput, DeformOptions, DeformResult, DeformationEvidence, Intensities,
-    ShapeInput, check_start, object_of, register_deformable,
+    ChannelInput, DeformInput, DeformResult, DeformationEvidence, Intensities, Matching,
+    Preparation, ShapeInput, check_start, object_of, register_deformable,
 };
 use voxalign_register::linear::{AffineOptions, AffineResult, Init, register_affine, see};
 use voxalign_register::measures::FieldMeasures;
@@ -76,7 +77,9 @@ pub struct Inputs {
     /// Where the search for that map starts, where it is to be found.
     pub init: Init,
     /// How it is made otherwise.
-    pub way: AffineMethod,
+    pub way: AffineOptions,
+    /// What is done with the images first.
+    pub preparation: Preparation,
     /// Corresponding points that pull as well.
     pub landmarks: Option<Landmarks>,
     /// Surfaces, curves and points without correspondence that pull as well.
@@ -114,18 +117,17 @@ fn affine_part(
     inputs: &Inputs,
     listener: &dyn Listener,
 ) -> Result<AffinePart, RegisterError> {
-    let flat = inputs.pair.fixed.grid().is_2d();
-    let options = inputs.way.usual(flat);
+    let options = &inputs.way;
     let input = inputs.pair.as_affine_input();
     let Some(start) = inputs.start else {
-        let options = AffineOptions { init: inputs.init.clone(), ..options };
+        let options = AffineOptions { init: inputs.init.clone(), ..options.clone() };
         let found = register_affine(device, &input, &options, listener)?;
         return Ok(AffinePart { start: found.transform, found: Some(found), rival: None });
     };
     if !inputs.with_rival {
         return Ok(AffinePart { start, found: None, rival: None });
     }
-    let rival = match register_affine(device, &input, &options, &Quiet(listener)) {
+    let rival = match register_affine(device, &input, options, &Quiet(listener)) {
         Ok(rival) => Some(rival).filter(|f| f.verdict.good),
         Err(e) if e.is_of_images() => None,
         Err(e) => return Err(e),
@@ -142,7 +144,7 @@ pub fn register(
     device: &AnyDevice,
     inputs: &mut Inputs,
     similarity: Similarity,
-    options: &DeformOptions,
+    matching: &Matching,
     written: &OutputOptions,
     listener: &dyn Listener,
 ) -> Result<Registered> {
@@ -150,9 +152,9 @@ pub fn register(
     let moving = inputs.pair.moving.grid().clone();
     let AffinePart { start, found, rival } = affine_part(device, inputs, listener)?;
     check(listener)?;
-    check_start(&start, options.model)?;
+    check_start(&start, matching.model)?;
     let input = inputs.as_input(similarity, start);
-    let mut deformation = register_deformable(device, &input, options, listener)?;
+    let mut deformation = register_deformable(device, &input, matching, listener)?;
     drop(input);
     let (images_pull, has_points) = (inputs.images_pull(), inputs.has_points());
     inputs.channels.clear();
@@ -267,10 +269,22 @@ impl Inputs {
     #[must_use]
     pub fn new(fixed: Volume<f32>, moving: Volume<f32>) -> Self {
         let pair = Pair::new(fixed, moving);
-        let (init, way) = (Init::default(), AffineMethod::default());
+        let (init, way) = (Init::default(), usual_affine(pair.fixed.grid().is_2d()));
+        let preparation = Preparation::default();
         let (channels, shapes) = (Vec::new(), Vec::new());
         let (start, landmarks, with_rival) = (None, None, true);
-        Self { pair, weight: 1.0, channels, start, with_rival, init, way, landmarks, shapes }
+        Self {
+            pair,
+            weight: 1.0,
+            channels,
+            start,
+            with_rival,
+            init,
+            way,
+            landmarks,
+            shapes,
+            preparation,
+        }
     }
 
     /// Whether images pull.
@@ -309,6 +323,7 @@ impl Inputs {
         let [fixed_mask, moving_mask] =
             [&self.pair.fixed_mask, &self.pair.moving_mask].map(|m| m.as_ref().map(Into::into));
         let (landmarks, shapes) = (self.landmarks.clone(), self.shapes.clone());
-        DeformInput { channels, fixed_mask, moving_mask, affine, landmarks, shapes }
+        let preparation = self.preparation;
+        DeformInput { channels, fixed_mask, moving_mask, affine, landmarks, shapes, preparation }
     }
 }

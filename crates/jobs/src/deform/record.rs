@@ -2,13 +2,13 @@
 
 use super::job::{Ask, Job};
 use crate::machine::Machine;
-use crate::options::matching_parameters;
+use crate::options::recorded;
 use crate::remedy::Speaker;
 use crate::run::{self, Run};
 use serde_json::json;
 use std::path::Path;
 use voxalign_image::Vector3;
-use voxalign_register::Choice;
+use voxalign_options::{Choice, Parameters};
 use voxalign_register::diffeo::DeformResult;
 use voxalign_register::linear::AffineResult;
 use voxalign_report::{DeformationRecord, RunRecord, TransformRecord};
@@ -55,7 +55,6 @@ pub(super) fn of_affine_part(
 
 /// All parameters that have an effect, also those left at their default.
 pub(super) fn parameters(job: &Job, ask: &Ask, outside: f32) -> serde_json::Value {
-    let options = &ask.options;
     let path = |p: &Path| p.display().to_string();
     let first = (&job.paths.fixed, &job.paths.moving, ask.similarity, 1.0);
     let further = ask.channels.iter().map(|c| (&c.fixed, &c.moving, c.similarity, c.weight));
@@ -68,18 +67,15 @@ pub(super) fn parameters(job: &Job, ask: &Ask, outside: f32) -> serde_json::Valu
             "similarity": similarity.name(),
             "weight": weight,
         })).collect::<Vec<_>>(),
-        "histogram_match": options.histogram_match,
-        "clip": options.clip,
         "outside": run::outside(outside),
         "interpolation": job.written.interpolation().name(),
     });
     if let Some(given) = all.as_object_mut() {
         given.extend(job.init.as_ref().map(|init| ("init".to_owned(), json!(init.to_string()))));
-        let way = &job.way;
-        given.extend(way.dof.map(|dof| ("dof".to_owned(), json!(dof))));
-        given.extend(way.cost.map(|cost| ("cost".to_owned(), json!(cost.name()))));
-        given.extend(way.search.map(|search| ("search".to_owned(), json!(search.name()))));
-        given.extend(way.rescue.map(|rescue| ("rescue".to_owned(), json!(rescue.name()))));
+        given.extend(ask.preparation.as_json());
+        let way = serde_json::to_value(&job.way).unwrap_or_default();
+        let said = way.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+        given.extend(said.map(|(name, value)| (name.clone(), value.clone())));
         if let Some([fixed, moving]) = job.landmarks.files() {
             given.insert("landmarks".to_owned(), json!([path(fixed), path(moving)]));
             given.insert("landmark_weight".to_owned(), json!(job.weight()));
@@ -88,10 +84,8 @@ pub(super) fn parameters(job: &Job, ask: &Ask, outside: f32) -> serde_json::Valu
         given.extend(convention.map(|c| ("point_convention".to_owned(), json!(c.name()))));
     }
     let similarities: Vec<_> = channels.iter().map(|c| c.2).collect();
-    if let (Some(all), Some(of_matching)) =
-        (all.as_object_mut(), matching_parameters(options, &similarities).as_object_mut())
-    {
-        all.append(of_matching);
+    if let Some(all) = all.as_object_mut() {
+        all.extend(recorded(&ask.matching, &similarities));
         all.extend(job.paths.which.parameters());
     }
     all

@@ -11,6 +11,7 @@ use crate::remedy::Speaker;
 use crate::run::{Clock, Done, Run};
 use crate::staged::Staged;
 use voxalign_image::Transform;
+use voxalign_options::OptionError;
 use voxalign_register::linear::AffineResult;
 use voxalign_register::resample::MovingImage;
 use voxalign_register::{RegisterError, Verdict};
@@ -68,7 +69,7 @@ impl End<'_> {
     /// That the registration ended early, and why.
     fn remark(&self) -> String {
         let why = match self.why {
-            RegisterError::Option { option: "affine", value, .. } => format!("it is {value}"),
+            RegisterError::Option(OptionError::Value { value, .. }) => format!("it is {value}"),
             _ => "it has no half-way map, which the symmetric model needs: it mirrors, or turns by 180 degrees"
                 .to_owned(),
         };

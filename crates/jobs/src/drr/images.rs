@@ -10,6 +10,7 @@ use crate::staged::Staged;
 use voxalign_compute::ops::raycast::{Along, Traversal};
 use voxalign_compute::select::AnyDevice;
 use voxalign_io::xray::{self, Series, XrayToWrite};
+use voxalign_options::text;
 use voxalign_register::projection::Simulator;
 use voxalign_register::random::Random;
 use voxalign_report::drr::DrrImageRecord;
@@ -91,7 +92,7 @@ impl Maker<'_> {
         let along = self.simulation.along();
         let mut values = self.simulator.image(&view.geometry, &pose.map, self.traversal, along)?;
         if values.iter().all(|&v| v == 0.0) {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "the view '{}' sees nothing of the CT where it is turned by {} degrees and moved by {} mm; \
                  check `geometry`, `isocentre`, `region` and the pose",
                 view.name,

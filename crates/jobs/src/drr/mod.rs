@@ -36,6 +36,7 @@ use std::path::PathBuf;
 use voxalign_compute::ops::raycast::Traversal;
 use voxalign_image::Grid;
 use voxalign_io::xray::{Series, Study, geometry};
+use voxalign_options::text;
 use voxalign_register::Choice;
 use voxalign_register::projection::Simulator;
 use voxalign_register::random::Random;
@@ -171,8 +172,8 @@ impl Job {
         if self.simulation.rays.is_some_and(|asked| asked != rays) {
             listener.say(
                 Level::Normal,
-                "the CPU has no texture units: values are interpolated in single precision, as by \
-                 `rays = trilinear`",
+                text!("the CPU has no texture units: values are interpolated in single precision, as by \
+                 `rays = trilinear`"),
             );
         }
         let traversal = self.simulation.traversal(rays, &grid);
@@ -261,7 +262,7 @@ fn table(view: &NamedView, image: Option<PathBuf>) -> geometry::View {
 /// Refuses a source within the CT.
 fn outside(view: &NamedView, pose: &Pose, ct: &Grid) -> Result<()> {
     if is_within(&view.geometry, &pose.map, ct) {
-        return Err(Error::input(format!(
+        return Err(Error::input(text!(
             "the source of the view '{}' is within the CT where it is turned by {} degrees and moved by {} \
              mm; check `source_to_isocentre`, `isocentre` or the geometry, and the pose",
             view.name,

@@ -1,79 +1,55 @@
 //! How X-ray images are simulated, and what is written.
 
 use crate::error::{Error, Result};
-use crate::options::{by_name, by_names};
+use crate::options::by_names;
 use serde::{Deserialize, Serialize};
 use voxalign_compute::ops::raycast::{Along, Filtering, Traversal};
 use voxalign_image::Grid;
 use voxalign_io::xray::Signal;
-use voxalign_register::choices;
+use voxalign_options::{Choice, text};
 
 /// How rays go through voxels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
 pub enum Rays {
-    /// Linear interpolation at equal steps.
+    /// Values interpolated linearly at equal steps.
     Trilinear,
-    /// The same by texture units.
+    /// The same by the texture units of a GPU: faster, with weights of 8 bits.
     Texture,
-    /// Exact lengths within voxels.
+    /// Exact lengths within voxels of constant value.
     Siddon,
-    /// Linear interpolation within planes of voxels.
+    /// Values interpolated linearly within planes of voxels.
     Joseph,
 }
 
-choices! { Rays:
-    Trilinear "trilinear" "Values interpolated linearly at equal steps",
-    Texture "texture" "The same by the texture units of a GPU: faster, with weights of 8 bits",
-    Siddon "siddon" "Exact lengths within voxels of constant value",
-    Joseph "joseph" "Values interpolated linearly within planes of voxels",
-}
-
 /// What is kept of a ray.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
 pub enum Projection {
-    /// The line integral.
+    /// The line integral, as X-rays are absorbed.
     Integral,
-    /// The largest value.
+    /// The largest value on the ray (maximum intensity projection).
     Maximum,
 }
 
-choices! { Projection:
-    Integral "integral" "The line integral, as X-rays are absorbed",
-    Maximum "maximum" "The largest value on the ray (maximum intensity projection)",
-}
-
 /// What the values of an image are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
 pub enum Shown {
-    /// Attenuation.
+    /// What is absorbed: 0 where nothing is in the way, bone bright.
     Attenuation,
-    /// Intensity.
+    /// What arrives, as a part of what was sent: exp(-attenuation), bone dark.
     Intensity,
 }
 
-choices! { Shown:
-    Attenuation "attenuation" "What is absorbed: 0 where nothing is in the way, bone bright",
-    Intensity "intensity" "What arrives, as a part of what was sent: exp(-attenuation), bone dark",
-}
-
 /// A format of images.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
 pub enum Format {
-    /// PNG.
+    /// 16 bits, from the least to the largest value of all images of a view.
     Png,
-    /// TIFF.
+    /// 32-bit floats.
     Tiff,
-    /// NIfTI.
+    /// 32-bit floats, placed where the detector is.
     Nifti,
-    /// DICOM.
+    /// Secondary capture, 16 bits as of png.
     Dicom,
-}
-
-choices! { Format:
-    Png "png" "16 bits, from the least to the largest value of all images of a view",
-    Tiff "tiff" "32-bit floats",
-    Nifti "nifti" "32-bit floats, placed where the detector is",
-    Dicom "dicom" "Secondary capture, 16 bits as of png",
 }
 
 impl Format {
@@ -98,19 +74,16 @@ impl Format {
 #[serde(default)]
 pub struct Simulation {
     /// How rays go through voxels [default: trilinear]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "HOW", value_parser = crate::options::choice::<Rays>()))]
-    #[serde(with = "by_name")]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "HOW"))]
     pub rays: Option<Rays>,
     /// Distance of samples along rays, mm [default: half of the smallest spacing of the CT]
     #[cfg_attr(feature = "clap", arg(long, value_name = "MM"))]
     pub step: Option<f64>,
     /// What is kept of a ray [default: integral]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "WHAT", value_parser = crate::options::choice::<Projection>()))]
-    #[serde(with = "by_name")]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "WHAT"))]
     pub projection: Option<Projection>,
     /// What the values of the images are [default: attenuation]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "WHAT", value_parser = crate::options::choice::<Shown>()))]
-    #[serde(with = "by_name")]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "WHAT"))]
     pub values: Option<Shown>,
     /// Noise of so many photons a pixel where nothing is in the way (Poisson) [default: none]
     #[cfg_attr(feature = "clap", arg(long, value_name = "COUNT"))]
@@ -119,7 +92,7 @@ pub struct Simulation {
     #[cfg_attr(feature = "clap", arg(long, value_name = "NUMBER"))]
     pub seed: Option<u64>,
     /// Formats of the images, separated by commas: png, tiff, nifti, dicom [default: png,nifti]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = crate::options::choice::<Format>()))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME,...", value_delimiter = ','))]
     #[serde(with = "by_names")]
     pub format: Vec<Format>,
 }
@@ -131,18 +104,24 @@ impl Simulation {
         crate::options::refuse(
             exact && self.step.is_some(),
             "step",
-            "`rays` trilinear or texture",
+            text!("`rays = trilinear` and texture"),
         )?;
         let maximum = self.projection == Some(Projection::Maximum);
-        let is_for = "`projection` integral";
-        crate::options::refuse(maximum && self.values.is_some(), "values", is_for)?;
-        crate::options::refuse(maximum && self.photons.is_some(), "photons", is_for)?;
-        crate::options::refuse(self.seed.is_some() && self.photons.is_none(), "seed", "`photons`")?;
+        let is_for = || text!("`projection = integral`");
+        crate::options::refuse(maximum && self.values.is_some(), "values", is_for())?;
+        crate::options::refuse(maximum && self.photons.is_some(), "photons", is_for())?;
+        crate::options::refuse(
+            self.seed.is_some() && self.photons.is_none(),
+            "seed",
+            text!("`photons`"),
+        )?;
         if self.step.is_some_and(|s| !(s > 0.0 && s.is_finite())) {
-            return Err(Error::input("`step`: give millimetres above 0"));
+            return Err(Error::input(text!("`step`: give millimetres above 0")));
         }
         if self.photons.is_some_and(|p| !(1.0..=1e15).contains(&p)) {
-            return Err(Error::input("`photons`: give a number from 1 to 1e15, such as 1e5"));
+            return Err(Error::input(text!(
+                "`photons`: give a number from 1 to 1e15, such as 1e5"
+            )));
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use crate::run::{Input, Role};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use voxalign_image::{Affine, Grid, Vector3};
+use voxalign_options::{Text, text};
 use voxalign_register::projection::motion_of;
 use voxalign_report::track::FrameRecord;
 
@@ -67,10 +68,10 @@ impl PoseChoice {
         let numbers = self.rotation.is_some() || self.translation.is_some();
         let given = [numbers, self.pose.is_some(), self.poses.is_some()];
         if given.iter().filter(|g| **g).count() > 1 {
-            return Err(Error::input(
+            return Err(Error::input(text!(
                 "`rotation` and `translation`, `pose`, and `poses` say different things about where the \
-                 CT is; give one of them",
-            ));
+                 CT is; give one of them"
+            )));
         }
         Ok(())
     }
@@ -106,17 +107,17 @@ fn of_table(
     (centre, given): (Vector3<f64>, bool),
     listener: &dyn Listener,
 ) -> Result<Vec<Pose>> {
-    let at = |what: String| Error::input(format!("'{}': {what}", path.display()));
+    let at = |what: Text| Error::input(what).at(text!("'{}'", path.display()));
     let text = reading(listener, || voxalign_io::text::read(path))?;
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
-    let names = reader.headers().map_err(|e| at(format!("{e}; give a table with commas")))?.clone();
+    let names = reader.headers().map_err(|e| at(text!("{e}; give a table with commas")))?.clone();
     let place = |name: &str| names.iter().position(|n| n.eq_ignore_ascii_case(name));
     let of_track = || FrameRecord::COLUMNS.split(',');
     let known = |name: &str| {
         COLUMNS.into_iter().chain(of_track()).any(|column| name.eq_ignore_ascii_case(column))
     };
     if let Some(odd) = names.iter().find(|n| !known(n)) {
-        return Err(at(format!("the column '{odd}' is not known; give {}", COLUMNS.join(", "))));
+        return Err(at(text!("the column '{odd}' is not known; give {}", COLUMNS.join(", "))));
     }
     let places = COLUMNS.map(place);
     let of_centre = places[6..].iter().filter(|p| p.is_some()).count();
@@ -124,21 +125,21 @@ fn of_table(
         return Err(at("give all of the columns centre_x, centre_y and centre_z, or none".into()));
     }
     if of_centre == 3 && given {
-        return Err(at("its columns say the centre of rotations; leave `centre` out".into()));
+        return Err(at(text!("its columns say the centre of rotations; leave `centre` out")));
     }
     if places.iter().all(Option::is_none) {
-        return Err(at(format!("it has none of the columns {}", COLUMNS.join(", "))));
+        return Err(at(text!("it has none of the columns {}", COLUMNS.join(", "))));
     }
     let mut poses = Vec::new();
     for (number, row) in reader.records().enumerate() {
         let line = number + 2;
-        let row = row.map_err(|e| at(format!("line {line}: {e}")))?;
+        let row = row.map_err(|e| at(text!("line {line}: {e}")))?;
         let [x, y, z] = <[f64; 3]>::from(centre);
         let mut values = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, x, y, z];
         for (value, place) in values.iter_mut().zip(places) {
             let Some(text) = place.and_then(|p| row.get(p)) else { continue };
             *value = text.parse::<f64>().ok().filter(|v| v.is_finite()).ok_or_else(|| {
-                at(format!("line {line}: '{text}' is no number; give degrees and millimetres"))
+                at(text!("line {line}: '{text}' is no number; give degrees and millimetres"))
             })?;
         }
         let [rx, ry, rz, x, y, z, cx, cy, cz] = values;
@@ -146,7 +147,7 @@ fn of_table(
         poses.push(Pose { map: in_room(centre, degrees, mm)?, degrees, mm, centre });
     }
     if poses.is_empty() {
-        return Err(at("it has no poses; give a row for each".to_owned()));
+        return Err(at("it has no poses; give a row for each".into()));
     }
     Ok(poses)
 }

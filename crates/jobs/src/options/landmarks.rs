@@ -1,6 +1,5 @@
 //! The options about corresponding points.
 
-use super::text::by_name;
 #[cfg(feature = "clap")]
 use super::values::positive;
 use crate::error::{Error, Result};
@@ -8,22 +7,16 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use voxalign_io::mesh::MeshSpace;
 use voxalign_io::points;
-use voxalign_register::choices;
+use voxalign_options::{Choice, text};
 
 /// The world that the coordinates of a point file are in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Choice)]
 pub enum PointConvention {
-    /// x to the right, y to the front, z up, as everywhere in this program
+    /// x to the right, y to the front, z up, as everywhere in this program.
     #[default]
     Ras,
-    /// x to the left, y to the back, z up, as ITK, ANTs and DICOM
+    /// x to the left, y to the back, z up, as ITK, ANTs and DICOM.
     Lps,
-}
-
-choices! { PointConvention:
-    Ras "ras" "x to the right, y to the front, z up, as everywhere in this program",
-    Lps "lps" "x to the left, y to the back, z up, as ITK, ANTs and DICOM",
 }
 
 impl From<PointConvention> for points::PointConvention {
@@ -72,7 +65,6 @@ pub struct LandmarkOptions {
     pub landmark_weight: Option<f64>,
     /// World coordinates of points whose file does not say them [default: ras; of ANTs' CSV lps]
     #[cfg_attr(feature = "clap", arg(long, value_enum))]
-    #[serde(with = "by_name")]
     pub point_convention: Option<PointConvention>,
 }
 
@@ -92,22 +84,24 @@ impl LandmarkOptions {
     /// Names an option.
     pub fn check(&self, elsewhere: bool) -> Result<()> {
         if !self.landmarks.is_empty() && self.files().is_none() {
-            return Err(Error::input(
-                "`landmarks` takes two files, points of the fixed and of the moving image",
-            ));
+            return Err(Error::input(text!(
+                "`landmarks` takes two files, points of the fixed and of the moving image"
+            )));
         }
         if self.landmarks.is_empty() && self.landmark_weight.is_some() {
-            return Err(Error::input("`landmark_weight` is for `landmarks`; give these, too"));
+            return Err(Error::input(text!(
+                "`landmark_weight` is for `landmarks`; give these, too"
+            )));
         }
         if let Some(weight) = self.landmark_weight.filter(|w| !(*w > 0.0 && w.is_finite())) {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "`landmark_weight` is {weight}; give a number above 0"
             )));
         }
         if self.landmarks.is_empty() && !elsewhere && self.point_convention.is_some() {
-            return Err(Error::input(
-                "`point_convention` is for points, which `landmarks` and `init` have; leave it out",
-            ));
+            return Err(Error::input(text!(
+                "`point_convention` is for points, which `landmarks` and `init` have; leave it out"
+            )));
         }
         Ok(())
     }

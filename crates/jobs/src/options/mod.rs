@@ -4,8 +4,6 @@
 //! Where nothing is given, the default is that of the job; what would be ignored is refused.
 
 mod affine;
-#[cfg(feature = "clap")]
-mod choice;
 mod landmarks;
 mod matching;
 mod output;
@@ -13,31 +11,25 @@ mod products;
 mod text;
 mod values;
 
-pub use affine::{AffineMethod, AffineWay, of_maps};
-pub(crate) use affine::{check_cost, check_dof};
-#[cfg(feature = "clap")]
-pub use choice::{choice, choice_of};
+pub(crate) use affine::check_dof;
+pub use affine::{AffineMethod, AffineWay, of_maps, usual_affine};
 pub use landmarks::{LandmarkOptions, PointConvention};
-pub use matching::{Matching, Schedule};
+pub use matching::MatchingOptions;
 pub use output::OutputOptions;
 pub use products::{Product, Products, of_affine, of_deform};
 pub use text::{from_json, from_toml};
-pub use values::{
-    Angles, InitChoice, Interpolation, Levels, Outside, Steps, not_negative, number, positive,
-};
+pub use values::{InitChoice, Interpolation, Outside, not_negative, number, positive};
 
-pub(crate) use matching::matching_parameters;
-pub(crate) use text::{as_text, by_name, by_names, negated, texts};
+pub(crate) use matching::recorded;
+pub(crate) use text::{as_text, by_names, negated, texts};
 
 use crate::error::{Error, Result};
+use voxalign_options::Text;
 
-/// Refuses an option that would be ignored.
+/// Refuses an option that would be ignored; `is_for` is what it has a meaning for.
 ///
 /// # Errors
 /// Where it is given.
-pub fn refuse(given: bool, option: &str, is_for: &str) -> Result<()> {
-    if given {
-        return Err(Error::input(format!("`{option}` is for {is_for}; leave it out")));
-    }
-    Ok(())
+pub fn refuse(given: bool, option: &'static str, is_for: impl Into<Text>) -> Result<()> {
+    if given { Err(Error::Ignored(option, is_for.into())) } else { Ok(()) }
 }

@@ -1,8 +1,6 @@
 //! The options that say what a registration writes, and how.
 
-#[cfg(feature = "clap")]
-use super::choice::choice;
-use super::text::{as_text, by_name, negated};
+use super::text::{as_text, negated};
 use super::values::{Interpolation, Outside};
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
@@ -14,8 +12,7 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 pub struct OutputOptions {
     /// Interpolation of warped.nii.gz [default: linear]
-    #[cfg_attr(feature = "clap", arg(long, value_parser = choice::<Interpolation>()))]
-    #[serde(with = "by_name")]
+    #[cfg_attr(feature = "clap", arg(long))]
     pub interpolation: Option<Interpolation>,
     /// Value of warped.nii.gz outside the moving image, or `nan` [default: 0; for images with a
     /// background below 0, such as CT, their smallest value]

@@ -2,35 +2,26 @@
 
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
-use voxalign_register::{Choice, choices};
+use voxalign_options::Choice;
 
 /// A file, or two of one content, that a registration can write. Named as the files are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
+#[choice(snake_case)]
 pub enum Product {
-    /// Displacements on the fixed grid.
+    /// displacements on the fixed grid.
     Warp,
-    /// Their inverse.
+    /// their inverse.
     InverseWarp,
-    /// The affine transform.
+    /// the affine transform, for ITK and for FSL.
     Affine,
-    /// Both as one field on the fixed grid.
+    /// warp and affine as one field on the fixed grid.
     Composite,
-    /// Its inverse on the moving grid.
+    /// its inverse as one field on the moving grid.
     InverseComposite,
-    /// The moving image on the fixed grid.
+    /// the moving image on the fixed grid.
     Warped,
-    /// The warp's change of volume.
+    /// the warp's change of volume.
     Jacobian,
-}
-
-choices! { Product:
-    Warp "warp" "displacements on the fixed grid",
-    InverseWarp "inverse_warp" "their inverse",
-    Affine "affine" "the affine transform, for ITK and for FSL",
-    Composite "composite" "warp and affine as one field on the fixed grid",
-    InverseComposite "inverse_composite" "its inverse as one field on the moving grid",
-    Warped "warped" "the moving image on the fixed grid",
-    Jacobian "jacobian" "the warp's change of volume",
 }
 
 /// The files that a deformable registration writes where nothing is said: what others can be made of.

@@ -6,25 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 use std::fmt::Display;
 use std::str::FromStr;
-use voxalign_register::Choice;
-
-/// Alternatives by their names.
-pub(crate) mod by_name {
-    use super::*;
-
-    pub(crate) fn serialize<T: Choice, S: Serializer>(
-        value: &Option<T>,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        value.map(Choice::name).serialize(to)
-    }
-
-    pub(crate) fn deserialize<'de, T: Choice, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Option<T>, D::Error> {
-        Option::<String>::deserialize(from)?.map(|name| named(&name)).transpose()
-    }
-}
+use voxalign_options::text;
+use voxalign_options::{Choice, as_typed};
 
 /// Values that have a text, as it is typed.
 pub(crate) mod as_text {
@@ -47,7 +30,7 @@ pub(crate) mod as_text {
         if value.is_null() {
             return Ok(None);
         }
-        let text = text(&value)
+        let text = as_typed(&value)
             .ok_or_else(|| D::Error::custom("give a text, a number, or a list of them"))?;
         text.parse().map(Some).map_err(D::Error::custom)
     }
@@ -69,7 +52,7 @@ pub(crate) mod by_names {
     ) -> Result<Vec<T>, D::Error> {
         let value = Value::deserialize(from)?;
         let all =
-            text(&value).ok_or_else(|| D::Error::custom("give a name, or a list of names"))?;
+            as_typed(&value).ok_or_else(|| D::Error::custom("give a name, or a list of names"))?;
         if all.is_empty() {
             return Ok(Vec::new());
         }
@@ -95,7 +78,7 @@ pub(crate) mod texts {
         D: Deserializer<'de>,
     {
         let value = Value::deserialize(from)?;
-        let all = text(&value)
+        let all = as_typed(&value)
             .ok_or_else(|| D::Error::custom("give a text, a number, or a list of them"))?;
         if all.is_empty() {
             return Ok(Vec::new());
@@ -123,22 +106,6 @@ fn named<T: Choice, E: serde::de::Error>(name: &str) -> Result<T, E> {
         let known: Vec<_> = T::ALL.iter().map(|c| c.name()).collect();
         E::custom(format!("'{name}' is none of {}", known.join(", ")))
     })
-}
-
-/// What a text, a number, or a list of them is on a command line; a list in a list is a range.
-fn text(value: &Value) -> Option<String> {
-    fn joined(value: &Value, between: &str) -> Option<String> {
-        match value {
-            Value::String(text) => Some(text.clone()),
-            Value::Number(number) if number.is_f64() => Some(number.as_f64()?.to_string()),
-            Value::Number(number) => Some(number.to_string()),
-            Value::Array(all) => {
-                Some(all.iter().map(|v| joined(v, ":")).collect::<Option<Vec<_>>>()?.join(between))
-            }
-            _ => None,
-        }
-    }
-    joined(value, ",")
 }
 
 /// A job, or options, from a JSON object of their names (with `_` or `-` between words); what is unknown is
@@ -176,18 +143,18 @@ where
                     true => "it says how a program runs, and is no part of a job",
                     false => "look at its spelling",
                 };
-                return Err(crate::Error::input(format!("there is no option `{key}`: {why}")));
+                return Err(crate::Error::input(text!("there is no option `{key}`: {why}")));
             }
         }
         if seen.contains(&key) {
-            let message = format!("`{key}` is given twice, the second time as '{given}'");
+            let message = text!("`{key}` is given twice, the second time as '{given}'");
             return Err(crate::Error::input(message));
         }
         // Alone, so that what is wrong is told with its name.
         let mut alone = known.clone();
         alone.insert(key.clone(), value.clone());
         serde_json::from_value::<T>(Value::Object(alone))
-            .map_err(|e| crate::Error::input(format!("`{key}` is {value}: {e}")))?;
+            .map_err(|e| crate::Error::input(text!("`{key}` is {value}: {e}")))?;
         all.insert(key.clone(), value);
         seen.push(key);
     }
@@ -209,7 +176,7 @@ where
     let table: toml::Table = text.parse().map_err(|e: toml::de::Error| {
         let line =
             e.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);
-        crate::Error::input(format!("line {line} is not valid TOML: {}", e.message()))
+        crate::Error::input(text!("line {line} is not valid TOML: {}", e.message()))
     })?;
     from_json(Value::Object(table.into_iter().map(|(k, v)| (k, as_json(v))).collect()))
 }

@@ -11,28 +11,21 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use voxalign_compute::ops::resample;
 use voxalign_io::transform::Geometry;
-use voxalign_register::choices;
+use voxalign_options::{Choice, text};
 use voxalign_register::linear::Init;
 
 /// How values between voxels are found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Choice)]
 pub enum Interpolation {
     /// Value of the nearest voxel.
     Nearest,
     /// Linear between the eight neighbours.
     #[default]
     Linear,
-    /// Cubic B-spline.
+    /// Cubic B-spline: sharper, may overshoot.
     Cubic,
-    /// For label maps.
+    /// For label maps: the label with the largest weight among the eight neighbours.
     Label,
-}
-
-choices! { Interpolation:
-    Nearest "nearest" "Value of the nearest voxel",
-    Linear "linear" "Linear between the eight neighbours",
-    Cubic "cubic" "Cubic B-spline: sharper, may overshoot",
-    Label "label" "For label maps: the label with the largest weight among the eight neighbours",
 }
 
 impl Interpolation {
@@ -45,9 +38,9 @@ impl Interpolation {
             Interpolation::Nearest => Ok(resample::Interpolation::Nearest),
             Interpolation::Linear => Ok(resample::Interpolation::Linear),
             Interpolation::Cubic => Ok(resample::Interpolation::Cubic),
-            Interpolation::Label => Err(Error::input(
-                "`interpolation = label` is for label maps; use nearest, linear or cubic for an image",
-            )),
+            Interpolation::Label => Err(Error::input(text!(
+                "`interpolation = label` is for label maps; use nearest, linear or cubic for an image"
+            ))),
         }
     }
 }
@@ -133,7 +126,8 @@ impl InitChoice {
         matches!(self, InitChoice::Landmarks(_))
     }
 
-    /// The start; that of a file is relative to the grids of the two images, points are in a convention where their files do not say it.
+    /// The start; that of a file is relative to the grids of the two images, points are in a convention where their
+    /// files do not say it.
     ///
     /// # Errors
     /// A file that is no affine transform; points that do not belong together, or to the images.
@@ -151,7 +145,7 @@ impl InitChoice {
             InitChoice::File(path) => {
                 let start = files::transform(path, geometry, listener)?;
                 Init::Given(start.to_affine().map_err(|e| {
-                    Error::input(format!("'{}': {e}; give an affine one", path.display()))
+                    Error::input(text!("'{}': {e}; give an affine one", path.display()))
                 })?)
             }
             InitChoice::Landmarks([fixed, moving]) => {
@@ -180,98 +174,6 @@ impl Display for InitChoice {
     }
 }
 
-/// Ranges of angles about x, y and z, degrees.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Angles(pub [[f64; 2]; 3]);
-
-impl FromStr for Angles {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let parts: Vec<_> = text.split(',').map(str::trim).collect();
-        let ranges = parts.iter().map(|p| angle_range(p)).collect::<Result<Vec<_>, _>>()?;
-        match ranges[..] {
-            [all] => Ok(Angles([all; 3])),
-            [x, y, z] => Ok(Angles([x, y, z])),
-            _ => Err(format!(
-                "{} angles are given; give one for all axes, or three (x,y,z)",
-                ranges.len()
-            )),
-        }
-    }
-}
-
-fn angle_range(text: &str) -> Result<[f64; 2], String> {
-    let range = match text.split_once(':') {
-        Some((low, high)) => [number(low)?, number(high)?],
-        None => {
-            let a = number(text)?;
-            [-a, a]
-        }
-    };
-    if range[0] > range[1] || range.iter().any(|a| a.abs() > 180.0) {
-        return Err(format!(
-            "'{text}' is not a range of angles: use A from 0 to 180, or MIN:MAX from -180 to 180"
-        ));
-    }
-    Ok(range)
-}
-
-impl Angles {
-    /// The same in radians.
-    #[must_use]
-    pub fn radians(self) -> [[f64; 2]; 3] {
-        self.0.map(|r| r.map(f64::to_radians))
-    }
-}
-
-/// Steps of the rotation searches, degrees.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Steps(pub [f64; 2]);
-
-impl FromStr for Steps {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let steps = text.split(',').map(positive).collect::<Result<Vec<_>, _>>()?;
-        match steps[..] {
-            [coarse, fine] if fine >= 5.0 && fine <= coarse && coarse <= 180.0 => {
-                Ok(Steps([coarse, fine]))
-            }
-            [_, _] => {
-                Err("the fine step must be at least 5 degrees, and the coarse step between that \
-                     and 180 degrees"
-                    .into())
-            }
-            _ => Err("give two steps in degrees, coarse and fine, such as 60,18".into()),
-        }
-    }
-}
-
-impl Steps {
-    /// The same in radians.
-    #[must_use]
-    pub fn radians(self) -> [f64; 2] {
-        self.0.map(f64::to_radians)
-    }
-}
-
-/// Spacings of the levels, mm.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Levels(pub Vec<f64>);
-
-impl FromStr for Levels {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let levels = text.split(',').map(positive).collect::<Result<Vec<_>, _>>()?;
-        if levels.windows(2).any(|w| w[1] >= w[0]) {
-            return Err("give levels from coarse to fine, such as 8,4,2,1".into());
-        }
-        Ok(Levels(levels))
-    }
-}
-
 /// The value where an image is not defined.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outside(pub f32);
@@ -284,31 +186,6 @@ impl FromStr for Outside {
             return Ok(Outside(f32::NAN));
         }
         number(text).map(|v| Outside(v as f32)).map_err(|e| format!("{e}, or nan"))
-    }
-}
-
-/// Numbers with commas between them.
-fn listed(numbers: &[f64], f: &mut Formatter<'_>) -> fmt::Result {
-    let all: Vec<_> = numbers.iter().map(f64::to_string).collect();
-    f.write_str(&all.join(","))
-}
-
-impl Display for Angles {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let all = self.0.map(|[low, high]| format!("{low}:{high}"));
-        f.write_str(&all.join(","))
-    }
-}
-
-impl Display for Steps {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        listed(&self.0, f)
-    }
-}
-
-impl Display for Levels {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        listed(&self.0, f)
     }
 }
 
@@ -353,42 +230,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn angles() {
-        assert_eq!("30".parse(), Ok(Angles([[-30.0, 30.0]; 3])));
-        let three = "10, -90:90,0:45".parse::<Angles>().unwrap();
-        assert_eq!(three.0, [[-10.0, 10.0], [-90.0, 90.0], [0.0, 45.0]]);
-        for bad in ["", "1,2", "x", "-5", "20:10", "190", "1:2:3", "nan", "1,2,3,4"] {
-            assert!(bad.parse::<Angles>().is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn steps_and_levels() {
-        assert!("60,18".parse::<Steps>().is_ok());
-        for bad in ["60", "18,60", "60,4", "0,0", "a,b", "200,18"] {
-            assert!(bad.parse::<Steps>().is_err(), "{bad}");
-        }
-        assert_eq!("8,4".parse(), Ok(Levels(vec![8.0, 4.0])));
-        for bad in ["", "4,8", "4,4", "8,-1", "8,,1"] {
-            assert!(bad.parse::<Levels>().is_err(), "{bad}");
-        }
-    }
-
-    #[test]
     fn outside() {
         assert_eq!("-1024".parse(), Ok(Outside(-1024.0)));
         assert!("NaN".parse::<Outside>().unwrap().0.is_nan());
         assert!("inf".parse::<Outside>().is_err());
-    }
-
-    #[test]
-    fn texts_are_read_back() {
-        let angles = "10,-90:90,0:45.5".parse::<Angles>().unwrap();
-        assert_eq!(angles.to_string().parse(), Ok(angles));
-        let steps = "60,18".parse::<Steps>().unwrap();
-        assert_eq!(steps.to_string(), "60,18");
-        assert_eq!("nan".parse::<Outside>().unwrap().to_string(), "nan");
-        assert_eq!("8,0.5".parse::<Levels>().unwrap().to_string(), "8,0.5");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::place::{Mistaken, Place, has};
 use std::path::Path;
 use voxalign_image::{Grid, Transform, Vector3};
 use voxalign_io::points::{self, PointInfo};
+use voxalign_options::{Text, text};
 use voxalign_register::Choice as _;
 use voxalign_register::attachment::images::finest;
 use voxalign_register::fit::{MapKind, PointPairs, fit_points};
@@ -38,7 +39,7 @@ pub(crate) fn read_pairs(
         let (set, info) =
             files::points_of_pair(paths[side], &options, one_file.then_some(side), listener)?;
         if info.without_position > 0 {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "'{}' has {} points without a position, so that it is not known which points belong together; place \
                  them, or delete them in both lists",
                 paths[side].display(),
@@ -53,11 +54,11 @@ pub(crate) fn read_pairs(
     let counts = [sets[0].len(), sets[1].len()];
     for (path, count) in paths.iter().zip(counts) {
         if count == 0 {
-            return Err(Error::input(format!("'{}' has no points", path.display())));
+            return Err(Error::input(text!("'{}' has no points", path.display())));
         }
     }
     if counts[0] != counts[1] {
-        return Err(Error::input(format!(
+        return Err(Error::input(text!(
             "'{}' has {} points, '{}' {}: the point of a line belongs to that of the same line, so give as many",
             paths[0].display(),
             counts[0],
@@ -71,7 +72,7 @@ pub(crate) fn read_pairs(
         let weight = |(i, text): (usize, &String)| {
             number(text).map_err(|e| {
                 let path = paths[0].display();
-                Error::input(format!("'{path}': the weight of point {}: {e}", i + 1))
+                Error::input(text!("'{path}': the weight of point {}: {e}", i + 1))
             })
         };
         let each = texts.iter().enumerate().map(weight).collect::<Result<_>>()?;
@@ -110,7 +111,7 @@ fn check_place(
         return Ok(());
     }
     let role = ROLES[side];
-    Err(Error::input(format!(
+    Err(Error::input(text!(
         "'{}': all {} points lie outside of the {role} image; {}",
         path.display(),
         points.len(),
@@ -120,7 +121,7 @@ fn check_place(
 
 /// What helps where points lie elsewhere than their image.
 #[must_use]
-pub fn remedy(mistaken: Option<Mistaken>, info: &PointInfo) -> String {
+pub fn remedy(mistaken: Option<Mistaken>, info: &PointInfo) -> Text {
     let other = match info.convention {
         Some(points::PointConvention::Lps) => PointConvention::Ras,
         _ => PointConvention::Lps,
@@ -128,30 +129,29 @@ pub fn remedy(mistaken: Option<Mistaken>, info: &PointInfo) -> String {
     let turned = if other == PointConvention::Ras { "RAS" } else { "LPS" };
     match (mistaken, info.convention) {
         (Some(Mistaken::Exchanged), Some(_)) if info.assumed => {
-            format!("they lie on it as {turned}: give `point_convention = {}`", other.name())
+            text!("they lie on it as {turned}: give `point_convention = {}`", other.name())
         }
-        (Some(Mistaken::Exchanged), Some(said)) => format!(
+        (Some(Mistaken::Exchanged), Some(said)) => text!(
             "they lie on it as {turned}, but the file says that they are {said}: correct what it says"
         ),
         (Some(Mistaken::Voxels), Some(_)) => {
             "they look like voxel indices: write them as an elastix list, with 'index' as its first line, their number \
              as the second, and then x y z of a point on each line, without commas"
-                .to_owned()
+                .into()
         }
         (Some(Mistaken::Centred), Some(_)) => {
             "they look as if they were relative to the centre of the image (FreeSurfer's tkRAS): bring them to scanner \
              coordinates first"
-                .to_owned()
+                .into()
         }
         (_, None) => "its voxel indices count in another image: check that the list belongs to this one, and that \
                       the image was not cropped or resampled since"
-            .to_owned(),
+            .into(),
         (_, Some(_)) if info.assumed => {
-            "check that the list belongs to this image, and that its points are world coordinates in mm, RAS unless \
-             `point_convention = lps` says otherwise"
-                .to_owned()
+            text!("check that the list belongs to this image, and that its points are world coordinates in mm, RAS unless \
+                   `point_convention = lps` says otherwise")
         }
-        (_, Some(said)) => format!(
+        (_, Some(said)) => text!(
             "check that the list belongs to this image; the file says that its points are {said} mm"
         ),
     }

@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use voxalign_image::{Grid, LabelMap, Volume};
 use voxalign_io::image::ReadOptions;
 use voxalign_io::names::{LabelNames, read_label_names};
+use voxalign_options::{Text, text};
 use voxalign_register::compare::{OverlapRule, same_grid};
 use voxalign_register::linear::AffineInput;
 use voxalign_register::scores::{Resampled, Scoring};
@@ -142,11 +143,11 @@ impl PairPaths {
     /// What is wrong with a file.
     pub fn read(&self, listener: &dyn Listener) -> Result<Pair> {
         let [of_fixed, of_moving] = self.which.of_both();
-        let image = |path: &Path, which: &ReadOptions, role: &str| {
+        let image = |path: &Path, which: &ReadOptions, role: Role| {
             files::image_of(path, which, listener).map_err(|e| e.choosing(role))
         };
-        let (fixed, info) = image(&self.fixed, &of_fixed, "fixed")?;
-        let (moving, moving_info) = image(&self.moving, &of_moving, "moving")?;
+        let (fixed, info) = image(&self.fixed, &of_fixed, Role::Fixed)?;
+        let (moving, moving_info) = image(&self.moving, &of_moving, Role::Moving)?;
         let mut oddities = Vec::new();
         for (role, info) in [("fixed", &info), ("moving", &moving_info)] {
             let odd = info.oddities.iter().filter(|o| !o.is_normal_geometry());
@@ -164,14 +165,14 @@ impl MaskPaths {
     /// Label maps come in pairs.
     pub(crate) fn check(&self) -> Result<()> {
         if self.fixed_labels.is_some() != self.moving_labels.is_some() {
-            return Err(Error::input(
-                "`fixed_labels` and `moving_labels` go together; give both or neither",
-            ));
+            return Err(Error::input(text!(
+                "`fixed_labels` and `moving_labels` go together; give both or neither"
+            )));
         }
         if self.label_names.is_some() && self.fixed_labels.is_none() {
-            return Err(Error::input(
-                "`label_names` is for label maps; give `fixed_labels` and `moving_labels` too",
-            ));
+            return Err(Error::input(text!(
+                "`label_names` is for label maps; give `fixed_labels` and `moving_labels` too"
+            )));
         }
         Ok(())
     }
@@ -182,12 +183,14 @@ impl MaskPaths {
     /// What is wrong with a file, with the name of its option.
     pub fn read(&self, mut pair: Pair, listener: &dyn Listener) -> Result<Pair> {
         let labels = |path: &Option<PathBuf>, option: &str| {
-            path.as_ref().map(|p| files::labels(p, listener).map_err(|e| e.at(option))).transpose()
+            path.as_ref()
+                .map(|p| files::labels(p, listener).map_err(|e| e.at(Text::option(option))))
+                .transpose()
         };
-        pair.fixed_mask = optional_image(&self.fixed_mask, "`fixed_mask`", listener)?;
-        pair.moving_mask = optional_image(&self.moving_mask, "`moving_mask`", listener)?;
-        pair.fixed_labels = labels(&self.fixed_labels, "`fixed_labels`")?;
-        pair.moving_labels = labels(&self.moving_labels, "`moving_labels`")?;
+        pair.fixed_mask = optional_image(&self.fixed_mask, "fixed_mask", listener)?;
+        pair.moving_mask = optional_image(&self.moving_mask, "moving_mask", listener)?;
+        pair.fixed_labels = labels(&self.fixed_labels, "fixed_labels")?;
+        pair.moving_labels = labels(&self.moving_labels, "moving_labels")?;
         pair.label_names = label_names(&self.label_names, listener)?;
         pair.check()?;
         Ok(pair)
@@ -196,8 +199,9 @@ impl MaskPaths {
 
 /// Reads the table of label names; without one no label has a name.
 pub(crate) fn label_names(path: &Option<PathBuf>, listener: &dyn Listener) -> Result<LabelNames> {
-    let read =
-        |p: &PathBuf| reading(listener, || read_label_names(p)).map_err(|e| e.at("`label_names`"));
+    let read = |p: &PathBuf| {
+        reading(listener, || read_label_names(p)).map_err(|e| e.at(text!("`label_names`")))
+    };
     Ok(path.as_ref().map(read).transpose()?.unwrap_or_default())
 }
 
@@ -207,7 +211,9 @@ pub(crate) fn optional_image(
     option: &str,
     listener: &dyn Listener,
 ) -> Result<Option<Volume<f32>>> {
-    path.as_ref().map(|p| files::image(p, listener).map_err(|e| e.at(option))).transpose()
+    path.as_ref()
+        .map(|p| files::image(p, listener).map_err(|e| e.at(Text::option(option))))
+        .transpose()
 }
 
 /// The images of a pair, and what goes with them.
@@ -322,13 +328,13 @@ impl Pair {
 /// Which labels count, of two maps of which the first is on the grid of the fixed image.
 fn label_rule(fixed: &LabelMap, moving: &LabelMap, grid: &Grid) -> Result<OverlapRule> {
     same_grid(fixed.grid(), grid)
-        .map_err(|e| Error::from(e).at("`fixed_labels` and the fixed image"))?;
+        .map_err(|e| Error::from(e).at(text!("`fixed_labels` and the fixed image")))?;
     let rule = OverlapRule::common_labels(fixed, moving);
     if rule.only.as_ref().is_some_and(BTreeSet::is_empty) {
-        return Err(Error::input(
+        return Err(Error::input(text!(
             "`fixed_labels` and `moving_labels` have no label in common; check that they use the \
-             same numbers",
-        ));
+             same numbers"
+        )));
     }
     Ok(rule)
 }

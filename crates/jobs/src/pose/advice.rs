@@ -3,6 +3,7 @@
 use super::Job;
 use crate::Caller;
 use crate::remedy::{Speaker, words};
+use voxalign_options::{Text, text};
 use voxalign_register::projection::register::Refinement;
 use voxalign_register::projection::{PoseOptions, PoseSearch};
 use voxalign_register::{Remedy, Verdict};
@@ -32,74 +33,84 @@ impl Used {
                 || start.init_rotation.is_some()
                 || start.init_translation.is_some(),
             region: regions.iter().all(Option::is_some),
-            similarity: job.method.similarity.is_some(),
+            similarity: job.method.has("similarity"),
             views: regions.len(),
             refine: options.refine,
         }
     }
 
     /// What helps, in words.
-    fn words(self, remedy: Remedy) -> String {
+    fn words(self, remedy: Remedy) -> Text {
         let nearer = if self.start {
-            "another start, nearer, by `init`"
+            text!("another start, nearer, by `init`")
         } else {
-            "a start near it by `init` (a file, or `points:CT.csv,XRAY.csv`) or `init_rotation` and `init_translation`"
+            text!(
+                "a start near it by `init` (a file, or `points:CT.csv,XRAY.csv`) or `init_rotation` and `init_translation`"
+            )
         };
-        let all = "`search = full`";
-        let region = "a `region` around what is rigid and what the CT shows";
-        let list = |first: &str, ways: &[(bool, &str)]| {
-            let ways: Vec<&str> = ways.iter().filter(|w| w.0).map(|w| w.1).collect();
-            format!("{first}: {}", ways.join(", or "))
+        let all = text!("`search = full`");
+        let region = text!("a `region` around what is rigid and what the CT shows");
+        let list = |first: Text, ways: &[(bool, &Text)]| {
+            let ways = ways.iter().filter(|way| way.0).map(|way| way.1.clone());
+            first.and(": ").and(Text::joined(ways, ", or "))
         };
+        let [similarity, range, view] =
+            [text!("another `similarity`"), text!("another `range`"), "another view".into()];
         match remedy {
             Remedy::OtherSimilarity => list(
-                "the X-ray images and the simulated ones have little in common: look at the pictures, and check `geometry` and \
-                 `pixels`; what helps may be",
+                text!(
+                    "the X-ray images and the simulated ones have little in common: look at the pictures, and check `geometry` and \
+                 `pixels`; what helps may be"
+                ),
                 &[
-                    (!self.similarity, "another `similarity`"),
-                    (!self.region, region),
-                    (!self.full, all),
-                    (self.full, nearer),
+                    (!self.similarity, &similarity),
+                    (!self.region, &region),
+                    (!self.full, &all),
+                    (self.full, &nearer),
                 ],
             ),
             Remedy::NearerStart => list(
-                "the views hardly see the CT: check `geometry`; what helps may be",
-                &[(!self.full, all), (true, nearer)],
+                text!("the views hardly see the CT: check `geometry`; what helps may be"),
+                &[(!self.full, &all), (true, &nearer)],
             ),
             Remedy::SmallerSearch => list(
-                "the search ended worse than it began, or beyond its range; what helps may be",
-                &[(true, nearer), (!self.full, all), (!self.full, "another `range`")],
+                text!(
+                    "the search ended worse than it began, or beyond its range; what helps may be"
+                ),
+                &[(true, &nearer), (!self.full, &all), (!self.full, &range)],
             ),
             Remedy::SingleOut => list(
-                "the pose is not certain: another matches nearly as well; what helps may be",
-                &[(self.views < 2, "another view"), (!self.region, region), (true, nearer)],
+                text!("the pose is not certain: another matches nearly as well; what helps may be"),
+                &[(self.views < 2, &view), (!self.region, &region), (true, &nearer)],
             ),
             Remedy::OtherRotation => list(
-                "a pose of another rotation, such as a half turn, fits better; what helps may be",
-                &[(!self.full, all), (true, nearer)],
+                text!(
+                    "a pose of another rotation, such as a half turn, fits better; what helps may be"
+                ),
+                &[(!self.full, &all), (true, &nearer)],
             ),
             Remedy::Geometry => {
                 let usual = words(Remedy::Geometry, Speaker::Pose);
                 let ways = match self.refine {
-                    _ if self.views < 2 => return usual.to_owned(),
+                    _ if self.views < 2 => return usual,
                     None => {
-                        "`refine = distance` where distances are not sure, or `refine = principal-point` where the place of a \
+                        text!(
+                            "`refine = distance` where distances are not sure, or `refine = principal-point` where the place of a \
                          detector is not"
+                        )
                     }
-                    Some(Refinement::Distance) => "`refine = principal-point` instead",
-                    Some(Refinement::PrincipalPoint) => "`refine = distance` instead",
+                    Some(Refinement::Distance) => text!("`refine = principal-point` instead"),
+                    Some(Refinement::PrincipalPoint) => text!("`refine = distance` instead"),
                 };
-                format!("{usual}; what helps may be {ways}")
+                usual.and("; what helps may be ").and(ways)
             }
-            other => words(other, Speaker::Pose).to_owned(),
+            other => words(other, Speaker::Pose),
         }
     }
 
     /// A verdict with such words, as the caller says them.
     pub(super) fn worded(self, caller: &Caller, verdict: Verdict) -> Verdict {
-        let mut verdict = verdict.worded(|remedy| caller.say(&self.words(remedy)));
-        verdict.remarks.iter_mut().for_each(|remark| *remark = caller.say(remark));
-        verdict
+        verdict.worded(|remedy| caller.say(self.words(remedy)))
     }
 }
 
@@ -127,22 +138,22 @@ mod tests {
             Remedy::OtherRotation,
         ] {
             assert_ne!(none.words(remedy), all.words(remedy));
-            let said = all.words(remedy);
+            let said = all.words(remedy).to_string();
             for used in ["`search", "`region`", "`similarity`", "`init_rotation`", "another view"] {
                 assert!(!said.contains(used), "{remedy:?}: {said}");
             }
             assert!(said.len() > 40 && !said.ends_with(": "), "{said}");
         }
         let geometry = |views, refine| Used { views, refine, ..none }.words(Remedy::Geometry);
-        let said = geometry(2, None);
+        let said = geometry(2, None).to_string();
         assert!(
             said.contains("`refine = distance`") && said.contains("`refine = principal-point`")
         );
         for (used, other) in [("distance", "principal-point"), ("principal-point", "distance")] {
-            let said = geometry(3, Refinement::named(used));
+            let said = geometry(3, Refinement::named(used)).to_string();
             assert!(said.ends_with(&format!("`refine = {other}` instead")), "{said}");
         }
-        assert!(!geometry(1, None).contains("refine"));
-        assert!(none.words(Remedy::OtherRotation).contains("`search = full`"));
+        assert!(!geometry(1, None).to_string().contains("refine"));
+        assert!(none.words(Remedy::OtherRotation).to_string().contains("`search = full`"));
     }
 }

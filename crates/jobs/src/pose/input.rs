@@ -8,6 +8,7 @@ use crate::projection::{VIEWS, Whole, counted, stem, unique};
 use std::path::{Path, PathBuf};
 use voxalign_image::{XrayGeometry, memory};
 use voxalign_io::xray::{self, Signal, geometry};
+use voxalign_options::{Text, text};
 use voxalign_register::Choice;
 
 /// An X-ray image that was read.
@@ -58,7 +59,7 @@ pub(super) fn sources(
         None => paths(xrays, &views)?,
     };
     if !views.is_empty() && views.len() != paths.len() {
-        return Err(Error::input(format!(
+        return Err(Error::input(text!(
             "there are {} X-ray images, and `geometry` has {} views; give a view for each, in the same \
              order",
             paths.len(),
@@ -85,9 +86,9 @@ fn paths(xrays: &[PathBuf], views: &[geometry::View]) -> Result<Vec<PathBuf>> {
     }
     let named: Vec<_> = views.iter().filter_map(|v| v.image.clone()).collect();
     if named.is_empty() || named.len() < views.len() {
-        return Err(Error::input(
-            "there are no X-ray images: name them after the CT, or give each view of `geometry` an 'image'",
-        ));
+        return Err(Error::input(text!(
+            "there are no X-ray images: name them after the CT, or give each view of `geometry` an 'image'"
+        )));
     }
     Ok(named)
 }
@@ -95,7 +96,7 @@ fn paths(xrays: &[PathBuf], views: &[geometry::View]) -> Result<Vec<PathBuf>> {
 /// An error about a folder whose table names no images: that of a sequence, or of an older version.
 fn unnamed(folder: &[PathBuf], table: &Path) -> Error {
     let folder = folder.first().map_or(Path::new(""), PathBuf::as_path);
-    Error::input(format!(
+    Error::input(text!(
         "'{0}': its views name no images; give a sequence as `stream = {1}`, and otherwise name the images after the CT, with \
          `geometry = {0}`",
         table.display(),
@@ -134,13 +135,13 @@ impl Values {
         });
         match (by_option, by_header) {
             (Some(asked), Some(said)) if asked != said => {
-                let text = format!(
+                let text = text!(
                     "{of}: its header says that values are {} (0028,1040), and `pixels = {}` is taken; leave that out \
                      where the header is right",
                     said.words(),
                     asked.name()
                 );
-                listener.say(Level::Warning, &text);
+                listener.say(Level::Warning, text);
             }
             (None, Some(said)) if said != Values::Attenuation => {
                 let text = format!("{of}: values are {}, as its header says", said.words());
@@ -232,14 +233,14 @@ pub(super) fn read(
 ) -> Result<XrayInput> {
     let image = reading(listener, || xray::read(&path))?;
     let of = format!("'{}'", path.display());
-    let at = |what: String| Error::input(format!("{of}: {what}"));
+    let at = |what: Text| Error::input(what).at(of.as_str());
     for oddity in &image.oddities {
         listener.say(Level::Warning, &format!("{of}: {oddity}"));
     }
     let last = image.frames.saturating_sub(1);
     let taken = match frame {
         None if image.frames > 1 => {
-            return Err(at(format!(
+            return Err(at(text!(
                 "it has {} frames, and one is needed; choose one by `frame`, from 0 to {last}",
                 image.frames
             )));
@@ -248,10 +249,10 @@ pub(super) fn read(
     };
     let values = image.frame(taken).ok_or_else(|| {
         let remedy = match last {
-            0 => "frame 0 is its only one".to_owned(),
-            last => format!("give `frame` from 0 to {last}"),
+            0 => "frame 0 is its only one".into(),
+            last => text!("give `frame` from 0 to {last}"),
         };
-        at(format!("there is no frame {taken}; {remedy}"))
+        at(Text::from(format!("there is no frame {taken}; ")).and(remedy))
     })?;
     let assumed = view.as_ref().is_some_and(|v| v.assumes_distance());
     let geometry = match view.as_ref().filter(|v| v.has_geometry()) {
@@ -259,7 +260,7 @@ pub(super) fn read(
         None => image.geometry.ok_or_else(|| {
             let missing = image.missing_attribute();
             let why = missing.map_or_else(String::new, |m| format!(" (its header lacks {m})"));
-            at(format!("nothing says where it was taken from{why}; give `geometry`"))
+            at(text!("nothing says where it was taken from{why}; give `geometry`"))
         })?,
     };
     let region = counted(&geometry, region, view.and_then(|v| v.region), &of)?;
@@ -270,8 +271,7 @@ pub(super) fn read(
         let [x, y, w, h] = border::inside(&values, image.dims)?;
         listener.say(
             Level::Warning,
-            &format!(
-                "{of}: a border of one value, as of a collimator, does not count; as by `region = {x},{y},{w},{h}`, \
+            text!("{of}: a border of one value, as of a collimator, does not count; as by `region = {x},{y},{w},{h}`, \
                  which says otherwise where it is given"
             ),
         );
@@ -307,7 +307,7 @@ fn check(
     values: &[f32],
     [columns, rows]: [usize; 2],
     region: Option<[usize; 4]>,
-) -> Result<(), String> {
+) -> Result<(), Text> {
     let [x, y, width, height] = region.unwrap_or([0, 0, columns, rows]);
     let lines = values.chunks_exact(columns.max(1)).skip(y).take(height);
     let counted = || lines.clone().flat_map(|line| line.iter().skip(x).take(width)).copied();
@@ -315,14 +315,14 @@ fn check(
     let odd = counted().filter(|v| !v.is_finite()).count();
     if odd > 0 {
         let pixels = if odd == 1 { "pixel is" } else { "pixels are" };
-        return Err(format!(
+        return Err(text!(
             "{odd} {pixels} NaN or infinite{within}; write numbers there, or choose a part without them by \
              `region`"
         ));
     }
     let first = counted().next().unwrap_or(0.0);
     if counted().all(|v| v == first) {
-        return Err(format!("all pixels are {first}{within}; give an image with contrast"));
+        return Err(text!("all pixels are {first}{within}; give an image with contrast"));
     }
     Ok(())
 }
@@ -343,7 +343,7 @@ fn finite(values: &[f32]) -> impl Iterator<Item = f32> {
 fn largest(values: &[f32], of: &str) -> Result<f32> {
     let most = finite(values).fold(f32::NEG_INFINITY, f32::max);
     if most <= 0.0 {
-        return Err(Error::input(format!(
+        return Err(Error::input(text!(
             "{of}: its largest value is {}, and intensities are above 0; give \
              `pixels = attenuation` where values are attenuations",
             // No -0.
@@ -453,8 +453,8 @@ mod tests {
     }
 
     impl Listener for Heard {
-        fn say(&self, level: Level, text: &str) {
-            self.0.lock().unwrap().push((level, text.to_owned()));
+        fn tell(&self, level: Level, text: &Text) {
+            self.0.lock().unwrap().push((level, text.to_string()));
         }
     }
 }

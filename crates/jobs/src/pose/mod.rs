@@ -30,7 +30,7 @@ pub use track::{Storage, StreamOptions};
 use crate::error::{Error, Result};
 use crate::listener::{Level, Listener};
 use crate::machine::Machine;
-use crate::options::{as_text, by_name, texts};
+use crate::options::{as_text, texts};
 use crate::plan::{self, Plan};
 use crate::projection::{Ct, CtOptions, VIEWS, Whole, behind, check_region, is_within, may_see};
 use crate::run::{
@@ -46,6 +46,7 @@ use voxalign_compute::ops::raycast::{Along, Traversal};
 use voxalign_image::{Affine, Grid, Transform, Volume, XrayGeometry};
 use voxalign_io::transform::{self, Geometry};
 use voxalign_io::xray::{self, XrayToWrite, geometry};
+use voxalign_options::text;
 use voxalign_register::projection::objective::View;
 use voxalign_register::projection::{
     PoseOptions, PoseResult, PoseSearch, PreparedCt, Simulator, in_the_middle,
@@ -74,7 +75,7 @@ pub struct Job {
     #[serde(default, with = "texts")]
     pub frame: Vec<usize>,
     /// What the values of the X-ray images are; what headers of DICOM say where it is not given, else attenuations.
-    #[serde(default, with = "by_name")]
+    #[serde(default)]
     pub pixels: Option<Pixels>,
     /// The part of each X-ray image that counts: the first column and row, and how many; instead of those of `geometry`.
     #[serde(default, with = "as_text")]
@@ -138,19 +139,19 @@ impl Job {
     /// What is out of range, and options that others make meaningless.
     pub fn check_options(&self) -> Result<()> {
         self.material.check()?;
-        self.method.options()?;
+        options::options(&self.method)?;
         self.start.check()?;
-        if self.is_sequence() && self.method.refine.is_some() {
-            return Err(Error::input(
+        if self.is_sequence() && self.method.has("refine") {
+            return Err(Error::input(text!(
                 "`refine` is for the pose of single images, not of a `stream`: give it with the images of one moment first, and the \
-                 `views.toml` of that as `geometry`",
-            ));
+                 `views.toml` of that as `geometry`"
+            )));
         }
         self.check_stream()?;
         if self.is_sequence() && self.start.targets.is_some() {
-            return Err(Error::input(
-                "`targets` are for the pose of single images, not of a `stream`; leave one of them out",
-            ));
+            return Err(Error::input(text!(
+                "`targets` are for the pose of single images, not of a `stream`; leave one of them out"
+            )));
         }
         check_region(self.region)
     }
@@ -188,13 +189,14 @@ impl Job {
         let pixels = views.iter().map(|v| v.values.len() as u64);
         let (all, most) = (pixels.clone().sum::<u64>(), pixels.max().unwrap_or(0));
         let stored = views.iter().map(|v| v.stored as u64).max().unwrap_or(0);
-        let rays = self.method.rays(most, views.len() as u64);
+        let method = options::options(&self.method)?;
+        let rays = options::rays(&method, most, views.len() as u64);
         let voxels = plan.voxels(Role::Ct.name());
         // X-ray images as they are read; then, beside their copies and what is simulated of them, the volume as it goes to
         // the device, or there with the derivatives of rays, or with what is looked at for metal: all images with those that are
         // simulated, and what is made of the largest one.
         let read = 4 * (all + stored);
-        let looked = if self.method.adapts() { 13 * all + 54 * most } else { 0 };
+        let looked = if method.adapts() { 13 * all + 54 * most } else { 0 };
         let searched = 16 * all + (16 * voxels).max(8 * voxels + looked.max(36 * rays));
         Ok(plan.taking(plan::BASE + read.max(searched)))
     }
@@ -211,7 +213,9 @@ impl Job {
     ) -> Result<Done<PoseRecord>> {
         self.check(caller)?;
         if self.is_sequence() {
-            return Err(Error::input("`stream` names a sequence, which has a pose for each frame"));
+            return Err(Error::input(text!(
+                "`stream` names a sequence, which has a pose for each frame"
+            )));
         }
         let mut clock = Clock::start();
         let mut views = self.images(listener)?;
@@ -286,13 +290,13 @@ impl Job {
         let mut prepared = PreparedCt::new(&machine.device, ct)?;
         let found = prepared.register(&all, &start, &options, listener)?;
         // One start asks for a local search.
-        let said = self.start.search.is_some() || self.method.starts == Some(1);
+        let said = self.start.search.is_some() || options::options(&self.method)?.starts == 1;
         if found.verdict.good || said {
             return Ok((found, options));
         }
         listener.say(
             Level::Normal,
-            "the verdict would be bad: all rotations are searched, as by `search = full`",
+            text!("the verdict would be bad: all rotations are searched, as by `search = full`"),
         );
         let counted = views.iter().map(|v| (&v.geometry, v.region));
         let middle = in_the_middle(&start, ct.grid(), counted)?;
@@ -332,7 +336,7 @@ impl Job {
             [] => Ok(vec![None; images]),
             [one] => Ok(vec![Some(one); images]),
             ref each if each.len() == images => Ok(each.iter().copied().map(Some).collect()),
-            ref each => Err(Error::input(format!(
+            ref each => Err(Error::input(text!(
                 "`frame` has {} numbers, and the number of X-ray images is {images}; give one for all of them, \
                  or one for each",
                 each.len()
@@ -345,9 +349,9 @@ impl Job {
         let options = PoseOptions {
             centre: Some(self.start.centre(ct)),
             search: self.start.search.unwrap_or_default(),
-            ..self.method.options()?
+            ..options::options(&self.method)?
         };
-        options.check()?;
+        options.check_all()?;
         Ok(options)
     }
 
@@ -373,10 +377,10 @@ impl Job {
             "search": options.search.name(),
             "sampling": options.sampling,
             "redraw": options.redraw,
-            "range_mm": options.range.translation,
-            "range_degrees": options.range.rotation.to_degrees(),
+            "range_mm": options.range.0[0],
+            "range_degrees": options.range.0[1],
             "starts": options.starts,
-            "levels_mm": options.levels,
+            "levels_mm": options.levels.as_ref().map_or(&[][..], |levels| &levels.0),
             "restarts": options.restarts,
             "refine": options.refine.map(Choice::name),
             "metal": options.metal.name(),
@@ -397,7 +401,7 @@ impl Job {
     /// What is written for views of these names, with what it is.
     fn written<'a>(&self, views: impl Iterator<Item = &'a str>) -> Vec<(&'static str, String)> {
         let own = [("pose", TRANSFORM.to_owned()), ("inverse_pose", CT_TO_ROOM.to_owned())];
-        let table = self.method.refine.map(|_| ("views", VIEWS.to_owned()));
+        let table = self.method.has("refine").then(|| ("views", VIEWS.to_owned()));
         let own = own.into_iter().chain(table);
         written(own.chain(views.map(|v| ("simulated", drr(v)))), !self.no_report)
     }
@@ -491,7 +495,7 @@ fn check_view(
     ct: &Grid,
 ) -> Result<()> {
     let wrong = |what: &str| {
-        Err(Error::input(format!(
+        Err(Error::input(text!(
             "{of}: {what} where the search starts; check the geometry and `init`, or give `search = full`"
         )))
     };

@@ -6,6 +6,7 @@ use crate::listener::{Level, Listener, reading};
 use std::path::{Path, PathBuf};
 use voxalign_image::{Affine, Vector3, XrayGeometry};
 use voxalign_io::points::ReadOptions;
+use voxalign_options::text;
 use voxalign_register::projection::{SeenPoint, pose_by_points};
 
 /// Columns that name a point, the first one that there is.
@@ -25,7 +26,7 @@ pub(super) fn start(
     listener: &dyn Listener,
 ) -> Result<Affine> {
     let mut known = known(ct, listener)?;
-    let at = |what: String| Error::input(format!("'{}': {what}", xray.display()));
+    let at = |what: String| Error::input(text!("'{}': {what}", xray.display()));
     let text = reading(listener, || voxalign_io::text::read(xray))?;
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
     let columns = reader.headers().map_err(|e| at(format!("{e}; {TABLE}")))?.clone();
@@ -103,7 +104,7 @@ fn by_name(text: &str, views: &[(&str, XrayGeometry)]) -> Option<usize> {
 
 /// The points of the CT with their names.
 fn known(path: &Path, listener: &dyn Listener) -> Result<Vec<Known>> {
-    let at = |what: String| Error::input(format!("'{}': {what}", path.display()));
+    let at = |what: String| Error::input(text!("'{}': {what}", path.display()));
     let (set, _) = files::points(path, &ReadOptions::default(), listener)?;
     let names = NAMES.iter().find_map(|name| {
         set.columns().iter().find(|(column, _)| column.eq_ignore_ascii_case(name))

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use voxalign_image::{XrayGeometry, memory};
 use voxalign_io::image::Oddity;
 use voxalign_io::xray::{self, FrameType, Frames, Signal, Xray};
+use voxalign_options::text;
 
 /// Frames that are read ahead.
 const AHEAD: usize = 4;
@@ -29,7 +30,7 @@ pub(super) struct Reel {
 impl Reel {
     /// Of a folder, whose files are taken in the order of their names and the numbers in these, or of a file with several frames.
     pub(super) fn open(path: &Path) -> Result<Self> {
-        let at = |what: String| Error::input(format!("'{}': {what}", path.display()));
+        let at = |what: String| Error::input(text!("'{}': {what}", path.display()));
         let files = if path.is_dir() { listed(path)? } else { vec![path.to_owned()] };
         if files.is_empty() {
             return Err(at("the folder has no files".into()));
@@ -53,14 +54,14 @@ impl Reel {
                 return Self::of(folder, files);
             }
         }
-        Err(Error::input(format!(
+        Err(Error::input(text!(
             "'{}': it has no images {name}_0000 and on of the view '{name}'; give a folder that `voxalign drr` wrote by `poses`",
             folder.display()
         )))
     }
 
     fn of(path: &Path, files: Vec<PathBuf>) -> Result<Self> {
-        let at = |what: String| Error::input(format!("'{}': {what}", path.display()));
+        let at = |what: String| Error::input(text!("'{}': {what}", path.display()));
         let mut files = VecDeque::from(files);
         let first = files.pop_front().ok_or_else(|| at("the folder has no files".into()))?;
         let image = xray::read(&first)?;
@@ -79,7 +80,7 @@ impl Reel {
         image.geometry.ok_or_else(|| {
             let missing = image.missing_attribute();
             let why = missing.map_or_else(String::new, |m| format!(" (its header lacks {m})"));
-            Error::input(format!(
+            Error::input(text!(
                 "'{}': nothing says where it was taken from{why}; give `geometry`",
                 self.path.display()
             ))
@@ -111,7 +112,7 @@ impl Reel {
             let image = xray::read(&path)?;
             if image.dims != self.dims {
                 let ([a, b], [c, d]) = (image.dims, self.dims);
-                return Err(Error::input(format!(
+                return Err(Error::input(text!(
                     "'{}': it has {a} x {b} pixels, and the images before it {c} x {d}; give a sequence of \
                      one size",
                     path.display()
@@ -124,7 +125,7 @@ impl Reel {
 
 /// The files of a folder in the order of their names and the numbers in these, without hidden ones.
 fn listed(folder: &Path) -> Result<Vec<PathBuf>> {
-    let at = |e: std::io::Error| Error::input(format!("'{}': {e}", folder.display()));
+    let at = |e: std::io::Error| Error::input(text!("'{}': {e}", folder.display()));
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(at)? {
         let file = entry.map_err(at)?.path();
@@ -220,7 +221,7 @@ impl Sequence {
                     let short = reels.iter().find(|r| r.count < most);
                     let (path, count) =
                         short.map_or((Path::new(""), 0), |r| (r.path.as_path(), r.count));
-                    return Err(Error::input(format!(
+                    return Err(Error::input(text!(
                         "'{}': it ends after {count} images, and another view goes on; give as many of each view",
                         path.display()
                     )));
@@ -233,7 +234,7 @@ impl Sequence {
                         if number == 0 {
                             return Ok(None);
                         }
-                        return Err(Error::input(format!(
+                        return Err(Error::input(text!(
                             "'standard input': the stream ends after view {number} of frame {}; send a frame of each view in turn",
                             frames.count()
                         )));

@@ -3,7 +3,7 @@
 use super::seen;
 use crate::error::{Error, Result};
 use crate::listener::Listener;
-use crate::options::{as_text, by_name};
+use crate::options::as_text;
 use crate::projection::{Numbers, in_room, read_pose};
 use crate::run::{Input, Role};
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,7 @@ use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 use std::str::FromStr;
 use voxalign_image::{Affine, Grid, Vector3, XrayGeometry};
+use voxalign_options::text;
 use voxalign_register::projection::{PoseSearch, in_the_middle};
 
 /// A start that a file gives, or files.
@@ -73,8 +74,7 @@ pub struct StartOptions {
     pub init_translation: Option<Numbers<3>>,
     /// How far the search looks: `local` within `range` around the start, `full` at all rotations, with the CT in the middle of what the
     /// views show [default: local, and full where the verdict would be bad]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "HOW", value_parser = crate::options::choice::<PoseSearch>()))]
-    #[serde(with = "by_name")]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "HOW"))]
     pub search: Option<PoseSearch>,
     /// The point of the CT about which rotations are counted, in its own world, RAS mm [default: the middle of its grid]
     #[cfg_attr(feature = "clap", arg(long, value_name = "X,Y,Z", allow_hyphen_values = true))]
@@ -91,10 +91,10 @@ impl StartOptions {
     pub(super) fn check(&self) -> Result<()> {
         let numbers = self.init_rotation.is_some() || self.init_translation.is_some();
         if self.init.is_some() && numbers {
-            return Err(Error::input(
+            return Err(Error::input(text!(
                 "`init`, and `init_rotation` and `init_translation`, say different things about where the search \
-                 starts; give one of them",
-            ));
+                 starts; give one of them"
+            )));
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use super::{CT_TO_ROOM, Job, check_view, simulated, write_pose};
 use crate::error::{Error, Result};
 use crate::listener::{Level, Listener, check, reading};
 use crate::machine::Machine;
-use crate::options::{as_text, by_name};
+use crate::options::as_text;
 use crate::plan::{self, Plan};
 use crate::projection::{Ct, Numbers, behind, counted, unique};
 use crate::run::{
@@ -22,10 +22,10 @@ use std::time::{Duration, Instant};
 use voxalign_compute::Device;
 use voxalign_image::{Affine, Vector3, XrayGeometry};
 use voxalign_io::xray::{FrameType, geometry};
-use voxalign_register::choices;
+use voxalign_options::{Choice, Text, text};
 use voxalign_register::projection::register::{Range, TrackStatus, TrackView};
 use voxalign_register::projection::{PoseOptions, PreparedCt, TrackOptions, Tracker};
-use voxalign_register::{Check, Choice, Event, Progress, Remedy, Verdict};
+use voxalign_register::{Check, Event, Progress, Remedy, Verdict};
 use voxalign_report::pose::PosePictures;
 use voxalign_report::track::{FrameRecord, Sequence as Frames, TrackRecord, TrackReport, render};
 use voxalign_report::xray::{ViewRecord, XrayPicture};
@@ -37,20 +37,14 @@ const TRACK: &str = "track.csv";
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// How values of raw frames are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
 pub enum Storage {
-    /// 8 bits.
+    /// Unsigned integers of 8 bits.
     U8,
-    /// 16 bits.
+    /// Unsigned integers of 16 bits, little-endian.
     U16,
-    /// Floats.
+    /// Floats of 32 bits, little-endian.
     F32,
-}
-
-choices! { Storage:
-    U8 "u8" "Unsigned integers of 8 bits",
-    U16 "u16" "Unsigned integers of 16 bits, little-endian",
-    F32 "f32" "Floats of 32 bits, little-endian",
 }
 
 /// What makes a pose a sequence of poses.
@@ -58,13 +52,14 @@ choices! { Storage:
 #[cfg_attr(feature = "clap", derive(clap::Args), command(next_help_heading = "Sequences"))]
 #[serde(default)]
 pub struct StreamOptions {
-    /// Follow the CT over a sequence instead: for each view a folder of images in the order of the numbers in their names, or a file with
-    /// several frames; one folder of images that `voxalign drr` wrote; or `-` for raw frames on standard input, one of each view in turn
+    /// Follow the CT over a sequence instead: for each view a folder of images in the order of the numbers in their
+    /// names, or a file with
+    /// several frames; one folder of images that `voxalign drr` wrote; or `-` for raw frames on standard input, one of
+    /// each view in turn
     #[cfg_attr(feature = "clap", arg(long, value_name = "FOLDER|FILE|-"))]
     pub stream: Vec<PathBuf>,
     /// How the values of raw frames are stored [default: u16]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "TYPE", value_parser = crate::options::choice::<Storage>()))]
-    #[serde(with = "by_name")]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "TYPE"))]
     pub frame_type: Option<Storage>,
     /// How far the CT may move between two frames along and about each axis, mm and degrees: what is farther is a lost
     /// track [default: 10,10]
@@ -101,32 +96,36 @@ impl Job {
     pub(super) fn check_stream(&self) -> Result<()> {
         let of = &self.frames;
         if of.stream.is_empty() {
-            crate::options::refuse(of.frame_type.is_some(), "frame_type", "`stream`")?;
-            return crate::options::refuse(of.frame_range.is_some(), "frame_range", "`stream`");
+            crate::options::refuse(of.frame_type.is_some(), "frame_type", text!("`stream`"))?;
+            return crate::options::refuse(
+                of.frame_range.is_some(),
+                "frame_range",
+                text!("`stream`"),
+            );
         }
         if !self.xrays.is_empty() || !self.frame.is_empty() {
-            return Err(Error::input(
-                "`stream` says where the X-ray images are; leave the images after the CT and `frame` out",
-            ));
+            return Err(Error::input(text!(
+                "`stream` says where the X-ray images are; leave the images after the CT and `frame` out"
+            )));
         }
         if of.is_raw() && of.stream.len() > 1 {
-            return Err(Error::input(
-                "`stream`: standard input has the frames of all views, one of each in turn; give nothing else",
-            ));
+            return Err(Error::input(text!(
+                "`stream`: standard input has the frames of all views, one of each in turn; give nothing else"
+            )));
         }
         if of.is_raw() && self.geometry.is_empty() {
-            return Err(Error::input(
-                "raw frames say nothing of their views; give `geometry`, with the 'size' of each",
-            ));
+            return Err(Error::input(text!(
+                "raw frames say nothing of their views; give `geometry`, with the 'size' of each"
+            )));
         }
         if !of.is_raw() {
             crate::options::refuse(
                 of.frame_type.is_some(),
                 "frame_type",
-                "frames on standard input",
+                text!("frames on standard input"),
             )?;
         }
-        self.track_options(self.method.options()?).map(drop)
+        self.track_options(super::options::options(&self.method)?).map(drop)
     }
 
     /// The options of a sequence whose first pose is found like this.
@@ -171,7 +170,8 @@ impl Job {
         Ok(plan.taking(plan::BASE + 16 * voxels))
     }
 
-    /// Follows the CT over the sequence that [`StreamOptions::stream`] names; `each` hears of every frame as soon as it is done.
+    /// Follows the CT over the sequence that [`StreamOptions::stream`] names; `each` hears of every frame as soon as it
+    /// is done.
     /// Where the sequence ends in the middle of a frame, or is stopped, what was found before is written all the same.
     ///
     /// # Errors
@@ -186,7 +186,7 @@ impl Job {
     ) -> Result<Done<TrackRecord>> {
         self.check(caller)?;
         if !self.is_sequence() {
-            return Err(Error::input("there is no sequence; give `stream`"));
+            return Err(Error::input(text!("there is no sequence; give `stream`")));
         }
         let mut clock = Clock::start();
         let Views { names, all: mut views, assumed, values, sequence } = self.sequence(listener)?;
@@ -240,7 +240,9 @@ impl Job {
             }
         };
         if run.frames.is_empty() {
-            return Err(ended.unwrap_or_else(|| Error::input("`stream`: there are no frames")));
+            return Err(
+                ended.unwrap_or_else(|| Error::input(text!("`stream`: there are no frames")))
+            );
         }
         drop(tracker);
         clock.lap("track");
@@ -274,7 +276,7 @@ impl Job {
             start,
             centre,
             frames: run.frames,
-            ended: ended.as_ref().map(|e| (caller.words)(&e.to_string())),
+            ended: ended.as_ref().map(|e| caller.say(e.text())),
         };
         let last = run.last;
         let record = TrackRecord::new(record, sequence, verdict);
@@ -313,7 +315,7 @@ impl Job {
         // All views are in one folder, as `drr` writes them.
         let together = table_of(streams).is_some() && self.geometry.is_empty();
         if !raw && !together && !tables.is_empty() && tables.len() != streams.len() {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "`stream` names {} sequences, and `geometry` has {} views; give a sequence for each view, in the same \
                  order",
                 streams.len(),
@@ -342,7 +344,7 @@ impl Job {
                 (Some(table), reel) => table.geometry(reel.map(Reel::dims))?,
                 (None, Some(reel)) => reel.geometry()?,
                 (None, None) => {
-                    return Err(Error::input(format!(
+                    return Err(Error::input(text!(
                         "`geometry`: view {} does not say where it was taken from",
                         number + 1
                     )));
@@ -458,8 +460,8 @@ impl Progress for Unstoppable<'_> {
 }
 
 impl Listener for Unstoppable<'_> {
-    fn say(&self, level: Level, text: &str) {
-        self.0.say(level, text);
+    fn tell(&self, level: Level, text: &Text) {
+        self.0.tell(level, text);
     }
 
     fn reading(&self, read: &mut dyn FnMut()) {

@@ -3,35 +3,28 @@
 use crate::error::{Error, Result};
 use crate::files::{self, WhichImage};
 use crate::listener::{Level, Listener, reading};
-use crate::options::{as_text, by_name, refuse};
+use crate::options::{as_text, refuse};
 use crate::run::{Input, Role};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use voxalign_image::{Grid, Volume};
 use voxalign_io::image::{Format, read_info_of};
-use voxalign_register::Choice;
-use voxalign_register::choices;
+use voxalign_options::{Choice, text};
 use voxalign_register::projection::Attenuation;
 
 /// What the values of a CT are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
 pub enum Units {
-    /// Hounsfield units.
+    /// Hounsfield units: water 0, air -1000.
     Hu,
-    /// Hounsfield units and 1024.
+    /// Hounsfield units and 1024, as files without a sign have them: water 1024.
+    #[choice(name = "hu-plus-1024")]
     HuPlus1024,
-    /// Attenuations.
+    /// Linear attenuation coefficients, 1/mm.
     Attenuation,
-    /// Anything.
+    /// Anything that is 0 in air and larger where more is absorbed; its largest value counts as dense bone.
     Relative,
-}
-
-choices! { Units:
-    Hu "hu" "Hounsfield units: water 0, air -1000",
-    HuPlus1024 "hu-plus-1024" "Hounsfield units and 1024, as files without a sign have them: water 1024",
-    Attenuation "attenuation" "Linear attenuation coefficients, 1/mm",
-    Relative "relative" "Anything that is 0 in air and larger where more is absorbed; its largest value counts as dense bone",
 }
 
 /// How attenuations are made of a CT.
@@ -40,8 +33,7 @@ choices! { Units:
 #[serde(default)]
 pub struct CtOptions {
     /// What the values of the CT are [default: hu, where they can be: with air among them]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "UNITS", value_parser = crate::options::choice::<Units>()))]
-    #[serde(with = "by_name")]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "UNITS"))]
     pub units: Option<Units>,
     /// Effective energy of the photons, keV: a third to a half of the voltage of the tube [default: 70]
     #[cfg_attr(feature = "clap", arg(long, value_name = "KEV"))]
@@ -107,13 +99,15 @@ impl CtOptions {
     /// Checks what can be checked without the CT.
     pub(crate) fn check(&self) -> Result<()> {
         if self.water.is_some() && self.energy.is_some() {
-            return Err(Error::input("`energy` and `water` are both given; leave one of them out"));
+            return Err(Error::input(text!(
+                "`energy` and `water` are both given; leave one of them out"
+            )));
         }
         self.attenuation()?;
         if self.labels.is_some() != self.only.is_some() {
-            return Err(Error::input(
-                "`labels` and `only` go together: give the label map, and the labels that are shown",
-            ));
+            return Err(Error::input(text!(
+                "`labels` and `only` go together: give the label map, and the labels that are shown"
+            )));
         }
         let in_hu = matches!(self.units, None | Some(Units::Hu | Units::HuPlus1024));
         if !in_hu {
@@ -123,7 +117,9 @@ impl CtOptions {
             refuse(self.air.is_some(), "air", is_for)?;
         }
         if self.air.is_some_and(|a| !a.is_finite()) {
-            return Err(Error::input("`air`: give a number of Hounsfield units, such as -950"));
+            return Err(Error::input(text!(
+                "`air`: give a number of Hounsfield units, such as -950"
+            )));
         }
         Ok(())
     }
@@ -146,17 +142,17 @@ impl CtOptions {
     /// The grid of the CT, by its header.
     pub(crate) fn grid(&self, path: &Path, listener: &dyn Listener) -> Result<Grid> {
         let info = reading(listener, || read_info_of(path, &self.which.options()));
-        Ok(info.map_err(|e| e.choosing(Role::Ct.name()))?.grid)
+        Ok(info.map_err(|e| e.choosing(Role::Ct))?.grid)
     }
 
     /// Reads the CT.
     pub(crate) fn read(&self, path: &Path, listener: &dyn Listener) -> Result<Ct> {
         let (mut volume, info) = files::image_of(path, &self.which.options(), listener)
-            .map_err(|e| e.choosing(Role::Ct.name()))?;
+            .map_err(|e| e.choosing(Role::Ct))?;
         let name = path.display();
         let odd = volume.data().iter().filter(|v| !v.is_finite()).count();
         if odd > 0 {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "'{name}': {odd} voxels are NaN or infinite; replace them first: `voxalign convert IN OUT \
                  --replace-nan -1000`"
             )));
@@ -165,13 +161,13 @@ impl CtOptions {
             |start: f32, f: fn(f32, f32) -> f32| volume.data().iter().copied().fold(start, f);
         let (least, most) = (fold(f32::INFINITY, f32::min), fold(f32::NEG_INFINITY, f32::max));
         if volume.grid().is_2d() {
-            return Err(Error::input(format!("'{name}': it is a 2D image; give the whole CT")));
+            return Err(Error::input(text!("'{name}': it is a 2D image; give the whole CT")));
         }
         let units = match self.units {
             Some(units) => units,
             None if least < AIR_BELOW => Units::Hu,
             None => {
-                return Err(Error::input(format!(
+                return Err(Error::input(text!(
                     "'{name}': its values, from {least} to {most}, have no air and so are no Hounsfield \
                      units; say what they are by `units`: {}",
                     Units::ALL.iter().map(|u| u.name()).collect::<Vec<_>>().join(", ")
@@ -191,7 +187,7 @@ impl CtOptions {
             };
         }
         if volume.data().iter().all(|&v| v == 0.0) {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "'{name}': nothing in it absorbs anything, with values from {least} to {most}; check `units`, \
                  and `air` and `only` where they are given"
             )));
@@ -231,7 +227,7 @@ impl CtOptions {
         let labels = files::labels(path, listener)?;
         let name = path.display();
         if labels.dims() != ct.dims() || !labels.grid().approx_eq(ct.grid(), 1e-3) {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "'{name}': the label map is not on the grid of the CT: it has {}, the CT {}; `voxalign \
                  apply` brings it there",
                 labels.grid(),
@@ -240,7 +236,7 @@ impl CtOptions {
         }
         for label in &only.0 {
             if !labels.data().contains(label) {
-                return Err(Error::input(format!(
+                return Err(Error::input(text!(
                     "`only`: '{name}' has no label {label}; leave it out, or choose another"
                 )));
             }

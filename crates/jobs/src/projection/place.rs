@@ -5,6 +5,7 @@ use crate::listener::{Level, Listener, reading};
 use std::path::Path;
 use voxalign_image::{Affine, Grid, Matrix3, Rotation3, Vector3, XrayGeometry};
 use voxalign_io::transform::{self, Geometry};
+use voxalign_options::text;
 use voxalign_register::projection::pose_of;
 
 /// How far lengths may be off in a rigid transform: the norm of `MᵀM - 1`. Files have rounded numbers.
@@ -23,7 +24,7 @@ pub(crate) fn in_room(centre: Vector3<f64>, degrees: [f64; 3], mm: [f64; 3]) -> 
 /// Of a matrix that is rounded the nearest rotation is taken; what was at the middle of the CT stays there.
 pub(crate) fn read_pose(path: &Path, ct: &Grid, listener: &dyn Listener) -> Result<Affine> {
     let read = reading(listener, || transform::read(path, &Geometry::default()))?;
-    let at = |what: &str| Error::input(format!("'{}': {what}", path.display()));
+    let at = |what: &str| Error::input(text!("'{}': {what}", path.display()));
     let map = read.to_affine().map_err(|e| at(&format!("{e}; give a rigid transform")))?;
     rigid(&map, ct.centre())
         .ok_or_else(|| at("the transform changes lengths or mirrors; give a rigid one"))

@@ -6,6 +6,7 @@ use crate::files;
 use crate::listener::{Level, Listener, reading};
 use std::path::{Path, PathBuf};
 use voxalign_io::xray::{self, View, geometry};
+use voxalign_options::text;
 
 /// What a table of views is made of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -55,7 +56,7 @@ impl ViewTable {
             return Ok(all.into_iter().map(|(view, _)| view).collect());
         }
         if self.images.len() != all.len() {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "there are {} views and {} images by `image`; give an image for each view, in the same order",
                 all.len(),
                 self.images.len()
@@ -76,7 +77,7 @@ fn read(path: &Path, listener: &dyn Listener) -> Result<Vec<View>> {
     let Some(geometry) = image.geometry else {
         let missing = image.missing_attribute();
         let why = missing.map_or_else(String::new, |m| format!(" (its header lacks {m})"));
-        return Err(Error::input(format!(
+        return Err(Error::input(text!(
             "'{}': nothing says where it was taken from{why}; give a calibration, and this image by `image`",
             path.display()
         )));
@@ -95,7 +96,7 @@ fn say_oddities(path: &Path, image: &xray::Xray, listener: &dyn Listener) {
 /// A view with its image, whose size it takes.
 fn with_image(mut view: View, path: &Path, image: &Path, listener: &dyn Listener) -> Result<View> {
     if let Some(named) = &view.image {
-        return Err(Error::input(format!(
+        return Err(Error::input(text!(
             "'{}': a view has the image '{}'; leave `image` out",
             path.display(),
             named.display()

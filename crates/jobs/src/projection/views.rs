@@ -11,23 +11,17 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use voxalign_image::{Affine, CArm, Gantry, Grid, ImageError, Vector3, XrayGeometry};
 use voxalign_io::xray::geometry;
-use voxalign_register::choices;
+use voxalign_options::{Choice, Text, text};
 
 /// A view that has a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
 pub enum Preset {
-    /// From the front to the back.
+    /// From the front to the back, seen from the source.
     Ap,
-    /// From the back to the front.
+    /// From the back to the front, shown as from the front, as a C-arm at 0 degrees does.
     Pa,
-    /// From the right to the left.
+    /// From the patient's right to the left, seen from the source.
     Lateral,
-}
-
-choices! { Preset:
-    Ap "ap" "From the front to the back, seen from the source",
-    Pa "pa" "From the back to the front, shown as from the front, as a C-arm at 0 degrees does",
-    Lateral "lateral" "From the patient's right to the left, seen from the source",
 }
 
 /// Where views are taken from: presets, angles, or a file.
@@ -36,10 +30,14 @@ choices! { Preset:
 #[serde(default)]
 pub struct ViewOptions {
     /// Views by their names, separated by commas: ap, pa, lateral [default: ap]
-    #[cfg_attr(feature = "clap", arg(long = "view", value_name = "NAME,...", value_delimiter = ',', value_parser = crate::options::choice::<Preset>()))]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long = "view", value_name = "NAME,...", value_delimiter = ',')
+    )]
     #[serde(with = "by_names", rename = "view")]
     pub presets: Vec<Preset>,
-    /// Views of a file: tables `[[view]]` in TOML, MayaCam 2 calibrations, cameras of OpenCV (YAML, XML), projection matrices of
+    /// Views of a file: tables `[[view]]` in TOML, MayaCam 2 calibrations, cameras of OpenCV (YAML, XML), projection
+    /// matrices of
     /// plastimatch
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
     pub geometry: Option<PathBuf>,
@@ -98,15 +96,13 @@ impl ViewOptions {
             ("primary", self.primary.is_some()),
             ("gantry", self.gantry.is_some()),
         ];
-        let given: Vec<_> = kinds.iter().filter(|k| k.1).map(|k| format!("`{}`", k.0)).collect();
+        let given: Vec<_> = kinds.iter().filter(|k| k.1).map(|k| Text::option(k.0)).collect();
         if given.len() > 1 {
-            return Err(Error::input(format!(
-                "{} say different things about where the views are; give one of them",
-                given.join(" and ")
-            )));
+            let say = " say different things about where the views are; give one of them";
+            return Err(Error::input(Text::joined(given, " and ").and(say)));
         }
         if self.secondary.is_some() && self.primary.is_none() {
-            return Err(Error::input("`secondary` is for a C-arm; give `primary`, too"));
+            return Err(Error::input(text!("`secondary` is for a C-arm; give `primary`, too")));
         }
         if self.geometry.is_some() {
             for (option, given) in [
@@ -116,7 +112,7 @@ impl ViewOptions {
                 ("pixel", self.pixel.is_some()),
             ] {
                 if given {
-                    return Err(Error::input(format!(
+                    return Err(Error::input(text!(
                         "`{option}` is said by the file of `geometry`; leave it out"
                     )));
                 }
@@ -126,7 +122,7 @@ impl ViewOptions {
             [("primary", self.primary), ("secondary", self.secondary), ("gantry", self.gantry)]
         {
             if value.is_some_and(|v| !(-360.0..=360.0).contains(&v)) {
-                return Err(Error::input(format!("`{option}`: give degrees from -360 to 360")));
+                return Err(Error::input(text!("`{option}`: give degrees from -360 to 360")));
             }
         }
         for (option, value) in [
@@ -135,7 +131,7 @@ impl ViewOptions {
             ("pixel", self.pixel),
         ] {
             if value.is_some_and(|v| !(v > 0.0 && v.is_finite())) {
-                return Err(Error::input(format!("`{option}`: give millimetres above 0")));
+                return Err(Error::input(text!("`{option}`: give millimetres above 0")));
             }
         }
         check_region(self.region)
@@ -228,10 +224,10 @@ impl ViewOptions {
 /// Refuses a region without pixels.
 pub(crate) fn check_region(region: Option<Whole<4>>) -> Result<()> {
     if region.is_some_and(|r| r.0[2] == 0 || r.0[3] == 0) {
-        return Err(Error::input(
+        return Err(Error::input(text!(
             "`region` is empty; give the first column and row, and the numbers of columns and rows \
-             above 0",
-        ));
+             above 0"
+        )));
     }
     Ok(())
 }
@@ -245,8 +241,8 @@ pub(crate) fn counted(
     of: &str,
 ) -> Result<Option<[usize; 4]>> {
     let Some([x, y, w, h]) = option.map(|region| region.0).or(table) else { return Ok(None) };
-    let what = if option.is_some() { "`region`" } else { "'region'" };
-    let wrong = |e: ImageError| Error::from(e).at(&format!("{of}: {what}"));
+    let what = if option.is_some() { Text::option("region") } else { "'region'".into() };
+    let wrong = |e: ImageError| Error::from(e).at(what).at(of);
     whole.part([x, y], [w, h]).map_err(wrong)?;
     Ok(Some([x, y, w, h]))
 }

@@ -12,6 +12,7 @@ use crate::staged::Staged;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use voxalign_image::Grid;
+use voxalign_options::Text;
 use voxalign_register::Verdict;
 use voxalign_report::{InputRecord, Judged, OutputRecord, ReportError, RunRecord};
 
@@ -24,8 +25,8 @@ pub struct Caller {
     pub command: Vec<String>,
     /// A file of options, for the record.
     pub config: Option<PathBuf>,
-    /// Says a text, in which options stand in backticks, in the words of the caller.
-    pub words: fn(&str) -> String,
+    /// Says a text that names options in the words of the caller.
+    pub words: fn(&Text) -> String,
 }
 
 impl Default for Caller {
@@ -35,22 +36,20 @@ impl Default for Caller {
             program: "voxalign".to_owned(),
             command: Vec::new(),
             config: None,
-            words: str::to_owned,
+            words: Text::to_string,
         }
     }
 }
 
 impl Caller {
     /// A text in the words of the caller.
-    pub(crate) fn say(&self, text: &str) -> String {
-        (self.words)(text)
+    pub(crate) fn say(&self, text: impl Into<Text>) -> String {
+        (self.words)(&text.into())
     }
 
-    /// A verdict with remedies and remarks in the words of the caller.
+    /// A verdict with remedies in the words of the caller.
     pub(crate) fn worded(&self, verdict: Verdict, speaker: Speaker) -> Verdict {
-        let mut verdict = verdict.worded(|remedy| (self.words)(words(remedy, speaker)));
-        verdict.remarks.iter_mut().for_each(|remark| *remark = (self.words)(remark));
-        verdict
+        verdict.worded(|remedy| self.say(words(remedy, speaker)))
     }
 }
 

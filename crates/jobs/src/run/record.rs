@@ -11,8 +11,8 @@ use voxalign_image::Grid;
 use voxalign_io::IoError;
 use voxalign_io::checksum::{sha256_file, sha256_files};
 use voxalign_io::image::{self, Format, ImageInfo, ReadOptions};
+use voxalign_options::Choice;
 use voxalign_register::limits::Limits;
-use voxalign_register::{Choice, choices};
 use voxalign_report::{GridRecord, InputRecord, RunRecord};
 
 /// The times of the parts of a run.
@@ -55,91 +55,89 @@ impl Clock {
 }
 
 /// What a file is to a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
+#[choice(snake_case)]
 pub(crate) enum Role {
+    /// The image that stays.
     Fixed,
+    /// The image that is brought to it.
     Moving,
+    /// What counts of the fixed image.
     FixedMask,
+    /// What counts of the moving image.
     MovingMask,
+    /// Labels of the fixed image.
     FixedLabels,
+    /// Labels of the moving image.
     MovingLabels,
+    /// What each voxel of the fixed image counts.
     FixedWeight,
+    /// The fixed image of a further channel.
     ChannelFixed,
+    /// The moving image of a further channel.
     ChannelMoving,
+    /// An image of a subject.
     Channel,
+    /// What counts of a subject.
     Mask,
+    /// Labels of a subject.
     Labels,
+    /// The names of labels.
     LabelNames,
+    /// The transform that is started from.
     Affine,
+    /// The transform that a search starts from.
     Init,
+    /// Points of the fixed image that a search starts from.
     InitFixedLandmarks,
+    /// Points of the moving image that a search starts from.
     InitMovingLandmarks,
+    /// Points of the fixed image that pull.
     FixedLandmarks,
+    /// Points of the moving image that pull.
     MovingLandmarks,
+    /// An image among many.
     Image,
+    /// A file of options.
     Config,
+    /// A list of subjects.
     List,
+    /// An image to compare with.
     Reference,
+    /// The CT that X-ray images are simulated of.
     Ct,
+    /// An X-ray image.
     Xray,
+    /// Where views are taken from.
     Geometry,
+    /// Where the CT is in the room.
     Pose,
+    /// What the anatomy of a subject is made of.
     Anatomy,
+    /// A class of a subject.
     Probability,
+    /// A surface, curves or points of a subject.
     Shape,
+    /// Labels or an image that a surface of a subject is made of.
     ShapeImage,
+    /// Corresponding points of a subject.
     Landmarks,
+    /// What the fixed anatomy is made of.
     FixedAnatomy,
+    /// What the moving anatomy is made of.
     MovingAnatomy,
+    /// A class of the fixed anatomy.
     FixedProbability,
+    /// A class of the moving anatomy.
     MovingProbability,
+    /// A surface, curves or points of the fixed anatomy.
     FixedShape,
+    /// A surface, curves or points of the moving anatomy.
     MovingShape,
+    /// Labels or an image that a surface of the fixed anatomy is made of.
     FixedShapeImage,
+    /// Labels or an image that a surface of the moving anatomy is made of.
     MovingShapeImage,
-}
-
-choices! { Role:
-    Fixed "fixed" "The image that stays",
-    Moving "moving" "The image that is brought to it",
-    FixedMask "fixed_mask" "What counts of the fixed image",
-    MovingMask "moving_mask" "What counts of the moving image",
-    FixedLabels "fixed_labels" "Labels of the fixed image",
-    MovingLabels "moving_labels" "Labels of the moving image",
-    FixedWeight "fixed_weight" "What each voxel of the fixed image counts",
-    ChannelFixed "channel_fixed" "The fixed image of a further channel",
-    ChannelMoving "channel_moving" "The moving image of a further channel",
-    Channel "channel" "An image of a subject",
-    Mask "mask" "What counts of a subject",
-    Labels "labels" "Labels of a subject",
-    LabelNames "label_names" "The names of labels",
-    Affine "affine" "The transform that is started from",
-    Init "init" "The transform that a search starts from",
-    InitFixedLandmarks "init_fixed_landmarks" "Points of the fixed image that a search starts from",
-    InitMovingLandmarks "init_moving_landmarks" "Points of the moving image that a search starts from",
-    FixedLandmarks "fixed_landmarks" "Points of the fixed image that pull",
-    MovingLandmarks "moving_landmarks" "Points of the moving image that pull",
-    Image "image" "An image among many",
-    Config "config" "A file of options",
-    List "list" "A list of subjects",
-    Reference "reference" "An image to compare with",
-    Ct "ct" "The CT that X-ray images are simulated of",
-    Xray "xray" "An X-ray image",
-    Geometry "geometry" "Where views are taken from",
-    Pose "pose" "Where the CT is in the room",
-    Anatomy "anatomy" "What the anatomy of a subject is made of",
-    Probability "probability" "A class of a subject",
-    Shape "shape" "A surface, curves or points of a subject",
-    ShapeImage "shape_image" "Labels or an image that a surface of a subject is made of",
-    Landmarks "landmarks" "Corresponding points of a subject",
-    FixedAnatomy "fixed_anatomy" "What the fixed anatomy is made of",
-    MovingAnatomy "moving_anatomy" "What the moving anatomy is made of",
-    FixedProbability "fixed_probability" "A class of the fixed anatomy",
-    MovingProbability "moving_probability" "A class of the moving anatomy",
-    FixedShape "fixed_shape" "A surface, curves or points of the fixed anatomy",
-    MovingShape "moving_shape" "A surface, curves or points of the moving anatomy",
-    FixedShapeImage "fixed_shape_image" "Labels or an image that a surface of the fixed anatomy is made of",
-    MovingShapeImage "moving_shape_image" "Labels or an image that a surface of the moving anatomy is made of",
 }
 
 impl Role {
@@ -211,6 +209,11 @@ impl<'a> Input<'a> {
         self.role.name()
     }
 
+    /// What it is.
+    pub(crate) fn role(&self) -> Role {
+        self.role
+    }
+
     /// Whether it is an image or a label map.
     pub(crate) fn is_image(&self) -> bool {
         self.role.is_image()
@@ -233,8 +236,7 @@ pub(crate) fn inputs(files: &[Input<'_>], listener: &dyn Listener) -> Result<Vec
     let mut records = Vec::new();
     for Input { role, path, which } in files {
         let info = role.is_image().then(|| {
-            reading(listener, || image::read_info_of(path, which))
-                .map_err(|e| e.choosing(role.name()))
+            reading(listener, || image::read_info_of(path, which)).map_err(|e| e.choosing(*role))
         });
         let (info, role) = (info.transpose()?, role.name());
         let slices = info.as_ref().filter(|i| i.format == Format::Dicom).map(|i| &i.files);

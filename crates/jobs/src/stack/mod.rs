@@ -19,6 +19,7 @@ use options::Kind;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use voxalign_io::image::DataType;
+use voxalign_options::text;
 use voxalign_population::stream::{Files, Source, StreamOptions, Trace};
 use voxalign_register::Choice;
 use voxalign_report::{GridRecord, StackRecord};
@@ -28,7 +29,6 @@ use work::Work;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     /// What to compute.
-    #[serde(with = "operation")]
     pub operation: Operation,
     /// The images, all on one grid.
     #[serde(default)]
@@ -41,22 +41,6 @@ pub struct Job {
     pub options: Options,
     /// The result: an image, a table of energies, or a folder.
     pub output: PathBuf,
-}
-
-/// Operations by their names.
-mod operation {
-    use super::{Choice, Operation};
-    use crate::options::by_name;
-    use serde::de::Error as _;
-    use serde::{Deserializer, Serialize, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(of: &Operation, to: S) -> Result<S::Ok, S::Error> {
-        of.name().serialize(to)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Operation, D::Error> {
-        by_name::deserialize(from)?.ok_or_else(|| D::Error::custom("there is no `operation`"))
-    }
 }
 
 /// What was made.
@@ -78,7 +62,7 @@ impl Images {
     fn of_list(list: &Path, listener: &dyn Listener) -> Result<Self> {
         let entries = reading(listener, || list::of_csv(list))?;
         if entries[0].channels.len() > 1 {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "the list '{}': it has several channels, but stack takes one image per line; leave \
                  out the column channel2",
                 list.display()
@@ -129,7 +113,7 @@ impl Job {
             None => Images { paths: self.images.clone(), weights: self.options.weights.clone() },
         };
         if !images.weights.is_empty() && self.operation != Operation::Mean {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "weights are for mean, but this is {}; leave them out",
                 self.operation.name()
             )));
@@ -149,7 +133,7 @@ impl Job {
                 };
                 let table = self.output.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv"));
                 if named != wanted || kind != Kind::Image && !table {
-                    return Err(Error::input(format!(
+                    return Err(Error::input(text!(
                         "'{}': the result of {} must be {name}",
                         self.output.display(),
                         self.operation.name()
@@ -174,17 +158,17 @@ impl Job {
     fn check_options(&self) -> Result<()> {
         let (operation, options) = (self.operation, &self.options);
         match (self.images.is_empty(), &self.list) {
-            (true, None) => return Err(Error::input("give images, or a `list` of them")),
+            (true, None) => return Err(Error::input(text!("give images, or a `list` of them"))),
             (false, Some(_)) => {
-                return Err(Error::input(
-                    "both images and a `list` are given; leave one of them out",
-                ));
+                return Err(Error::input(text!(
+                    "both images and a `list` are given; leave one of them out"
+                )));
             }
             (true, Some(_)) if !options.weights.is_empty() => {
-                return Err(Error::input(
+                return Err(Error::input(text!(
                     "`weights` are for images that are named; give those of a list in its column \
-                     weight",
-                ));
+                     weight"
+                )));
             }
             _ => {}
         }
@@ -197,7 +181,7 @@ impl Job {
         ];
         for (option, given, of) in of_others {
             if given && of != operation {
-                return Err(Error::input(format!(
+                return Err(Error::input(text!(
                     "`{option}` is for {}, but this is {}; leave it out",
                     of.name(),
                     operation.name()
@@ -205,20 +189,22 @@ impl Job {
             }
         }
         if options.data_type.is_some() && operation == Operation::Energy {
-            return Err(Error::input(
-                "`data_type` is for images, and the result of energy is a table; leave it out",
-            ));
+            return Err(Error::input(text!(
+                "`data_type` is for images, and the result of energy is a table; leave it out"
+            )));
         }
         if operation == Operation::Smooth && options.sigma.is_none() {
-            return Err(Error::input("smooth needs `sigma`, the width of the Gaussian in mm"));
+            return Err(Error::input(text!(
+                "smooth needs `sigma`, the width of the Gaussian in mm"
+            )));
         }
         if !options.range.is_empty() && !matches!(options.range[..], [low, high] if low < high) {
-            return Err(Error::input("`range`: give the lower number first, such as 0,1"));
+            return Err(Error::input(text!("`range`: give the lower number first, such as 0,1")));
         }
         if options.window.is_some_and(|n| n % 2 == 0) {
-            return Err(Error::input(
-                "`window`: give an odd number, for the image and as many neighbours on each side",
-            ));
+            return Err(Error::input(text!(
+                "`window`: give an odd number, for the image and as many neighbours on each side"
+            )));
         }
         Ok(())
     }

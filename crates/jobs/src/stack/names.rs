@@ -6,6 +6,7 @@ use crate::run::RECORD;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use voxalign_io::image::Format;
+use voxalign_options::text;
 
 /// The name that the result of an image has in the folder of results.
 pub(super) fn result_name(path: &Path) -> Result<String> {
@@ -37,7 +38,7 @@ pub(super) fn check_folder(output: &Path, images: &[PathBuf], inputs: &[&Path]) 
             files::check_output(&output.join(&name), inputs.iter().copied())?;
         }
         if !names.insert(name.to_lowercase()) {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "two of the images would be written to '{name}' in the folder '{}'; give the \
                  images different names",
                 output.display()

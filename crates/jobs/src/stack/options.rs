@@ -4,42 +4,30 @@ use crate::options::{as_text, texts};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use voxalign_io::image::DataType;
-use voxalign_register::choices;
+use voxalign_options::Choice;
 
 /// What to compute from the images.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Choice)]
 pub enum Operation {
-    /// The (weighted) mean.
+    /// The (weighted) mean: one image.
     #[default]
     Mean,
-    /// The largest value of each voxel.
+    /// The largest value of each voxel: one image.
     Max,
-    /// The smallest value of each voxel.
+    /// The smallest value of each voxel: one image.
     Min,
-    /// The sample variance of each voxel.
+    /// The sample variance of each voxel (over n - 1): one image.
     Variance,
-    /// The product of each voxel over all images.
+    /// The product of each voxel over all images, such as the intersection of masks: one image.
     Product,
-    /// The sum of squares of each image.
+    /// The sum of squares of each image, or of its differences to --reference: a table (.csv).
     Energy,
-    /// Each image scaled to common intensities.
+    /// Each image scaled to common intensities: a folder of images.
     Normalise,
-    /// Each image smoothed.
+    /// Each image smoothed by a Gaussian of --sigma: a folder of images.
     Smooth,
-    /// The mean of each image and its neighbours.
+    /// The mean of each image and its neighbours in the series: a folder of images.
     WindowMean,
-}
-
-choices! { Operation:
-    Mean "mean" "The (weighted) mean: one image",
-    Max "max" "The largest value of each voxel: one image",
-    Min "min" "The smallest value of each voxel: one image",
-    Variance "variance" "The sample variance of each voxel (over n - 1): one image",
-    Product "product" "The product of each voxel over all images, such as the intersection of masks: one image",
-    Energy "energy" "The sum of squares of each image, or of its differences to --reference: a table (.csv)",
-    Normalise "normalise" "Each image scaled to common intensities: a folder of images",
-    Smooth "smooth" "Each image smoothed by a Gaussian of --sigma: a folder of images",
-    WindowMean "window-mean" "The mean of each image and its neighbours in the series: a folder of images",
 }
 
 impl Operation {

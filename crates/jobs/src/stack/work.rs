@@ -14,6 +14,7 @@ use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_compute::select::AnyDevice;
 use voxalign_image::memory;
 use voxalign_io::image::{self, DataType};
+use voxalign_options::text;
 use voxalign_population::PopulationError;
 use voxalign_population::stream::operators::{
     Energies, Energy, Extreme, Mean, Miso, Normalise, Product, Smooth, Target, Variance,
@@ -148,7 +149,7 @@ impl<'j> Work<'j> {
             Some(path) => {
                 // On the grid of the images, with finite values, as they are.
                 let all = [self.source.paths()[0].clone(), path.clone()].to_vec();
-                let file = Files::open(all).map_err(|e| Error::from(e).at("`reference`"))?;
+                let file = Files::open(all).map_err(|e| Error::from(e).at(text!("`reference`")))?;
                 let mut values = memory::zeroed::<f32>(self.source.grid().len())?;
                 file.read(1, &mut values)?;
                 Some(values)

@@ -17,6 +17,7 @@ use voxalign_image::{LabelMap, Mesh, Volume, memory};
 use voxalign_io::image;
 use voxalign_io::mesh::{self, WriteOptions};
 use voxalign_io::names::LabelNames;
+use voxalign_options::text;
 use voxalign_register::{Check, Verdict};
 use voxalign_report::surfaces::{LabelSurface, SurfacesRecord, SurfacesReport, render};
 use voxalign_report::{GridRecord, OutputRecord, RunRecord};
@@ -97,7 +98,7 @@ impl Job {
         labels.dedup();
         let at = format!("'{}'", self.image.display());
         if labels.is_empty() {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "{at}: the label map has no label but 0: there is nothing to make a surface of"
             )));
         }
@@ -124,7 +125,7 @@ impl Job {
         listener: &dyn Listener,
     ) -> Result<MadeEach> {
         if !self.options.each {
-            return Err(Error::input("say `each` for a surface of each label, in a folder"));
+            return Err(Error::input(text!("say `each` for a surface of each label, in a folder")));
         }
         self.check(caller)?;
         let mut clock = Clock::start();
@@ -247,7 +248,7 @@ fn together(records: &[LabelSurface]) -> Verdict {
         r.found.object.at_border
     });
     remark(
-        "labels whose surfaces have several parts (`largest_component` and `fill_holes` leave one)",
+        "labels whose surfaces have several parts (the largest alone can be kept, and cavities filled)",
         &|r| r.found.surface.components > 1,
     );
     Verdict::new(checks, remarks)

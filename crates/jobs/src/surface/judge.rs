@@ -95,7 +95,7 @@ pub(super) fn verdict(
             n => format!(", {n} of them {several}"),
         };
         remarks.push(format!(
-            "the {what} has {} parts{cavities}; `largest_component` and `fill_holes` leave one",
+            "the {what} has {} parts{cavities}; the largest alone can be kept, and cavities filled",
             figures.components
         ));
     }

@@ -9,6 +9,7 @@ use crate::run::Clock;
 use std::path::Path;
 use voxalign_compute::select::AnyDevice;
 use voxalign_image::{LabelMap, Mesh, Volume, memory};
+use voxalign_options::text;
 use voxalign_register::Verdict;
 use voxalign_register::compare::{MeshScores, compare_meshes, distances_to};
 use voxalign_report::surface::{ObjectRecord, SurfaceFound};
@@ -63,7 +64,7 @@ impl Making<'_> {
         let flat = object.grid.is_2d();
         if flat && (shape.triangles.is_some() || shape.keep.is_some()) {
             let option = if shape.keep.is_some() { "keep" } else { "triangles" };
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "'{}': an image of two dimensions has outlines, and `{option}` is for triangles; leave it out",
                 self.path.display()
             )));
@@ -125,7 +126,7 @@ impl Making<'_> {
             }
             let found = around(soft.values())?;
             if found.is_empty() {
-                return Err(Error::input(format!(
+                return Err(Error::input(text!(
                     "'{}': nothing is left of what the surface is of, smoothed by `sigma` = {} mm; give less",
                     self.path.display(),
                     shape.sigma()

@@ -38,6 +38,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use voxalign_image::{Mesh, Volume};
 use voxalign_io::mesh::{self, WriteOptions};
+use voxalign_options::text;
 use voxalign_register::Choice;
 use voxalign_report::surface::{SurfaceFound, SurfaceRecord, SurfaceReport, render};
 use voxalign_report::{GridRecord, OutputRecord, RunRecord};
@@ -130,7 +131,9 @@ impl Job {
     /// [`Error::Stopped`].
     pub fn run(&self, machine: &Machine, caller: &Caller, listener: &dyn Listener) -> Result<Made> {
         if self.options.each {
-            return Err(Error::input("`each` is for several surfaces, in a folder; leave it out"));
+            return Err(Error::input(text!(
+                "`each` is for several surfaces, in a folder; leave it out"
+            )));
         }
         self.check(caller)?;
         let mut clock = Clock::start();

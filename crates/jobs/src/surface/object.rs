@@ -12,6 +12,7 @@ use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Grid, LabelMap, Volume};
 use voxalign_io::image;
+use voxalign_options::text;
 use voxalign_surface::{Region, fill_cavities, keep_largest};
 
 /// Labels that a message names.
@@ -87,7 +88,7 @@ impl Object {
                 }
                 _ => (format!("has values from {low} to {high}"), "nothing is at least as large"),
             };
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "the image {asked} and `level` is {level}: {remedy}; give a level between"
             )));
         }
@@ -99,7 +100,7 @@ impl Object {
         let region = Region::around(&image, |v| v >= level);
         let region = region.ok_or_else(|| Error::Internal("a level without a voxel".to_owned()))?;
         if image.data().iter().all(|v| *v >= level) {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "all of the image is {} `level`: it has values from {low} to {high}; give a level between",
                 if below { "at most" } else { "at least" }
             )));
@@ -193,7 +194,7 @@ pub(super) fn labels_of(map: &LabelMap) -> BTreeSet<i32> {
 
 /// A label that is not there.
 pub(super) fn no_label(missing: i32, found: &BTreeSet<i32>) -> Error {
-    Error::input(format!("there is no label {missing}; {}", named(found)))
+    Error::input(text!("there is no label {missing}; {}", named(found)))
 }
 
 /// The labels that there are, in words.

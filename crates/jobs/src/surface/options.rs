@@ -5,7 +5,7 @@ use crate::options::texts;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use voxalign_io::mesh::{MeshFormat, MeshSpace};
-use voxalign_register::choices;
+use voxalign_options::{Choice, text};
 
 /// Iterations of smoothing of labels, where nothing is said.
 const SMOOTHING: usize = 15;
@@ -13,18 +13,13 @@ const SMOOTHING: usize = 15;
 const MOST_SMOOTHING: usize = 1000;
 
 /// The space of a mesh file that may be in any.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Choice)]
 pub enum Space {
-    /// Right, anterior, superior.
+    /// x to the right, y to the front, as in NIfTI.
     #[default]
     Ras,
-    /// Left, posterior, superior.
+    /// x to the left, y to the back, as in DICOM and ITK.
     Lps,
-}
-
-choices! { Space:
-    Ras "ras" "x to the right, y to the front, as in NIfTI",
-    Lps "lps" "x to the left, y to the back, as in DICOM and ITK",
 }
 
 impl From<Space> for MeshSpace {
@@ -77,24 +72,24 @@ impl ObjectOptions {
     /// Checks them; with `each` no label stands for all.
     pub(crate) fn check(&self, each: bool) -> Result<()> {
         match (self.label.is_empty(), self.level) {
-            (_, Some(_)) if each => Err(Error::input(
-                "`each` is for labels, and `level` is given; leave one of them out",
-            )),
+            (_, Some(_)) if each => Err(Error::input(text!(
+                "`each` is for labels, and `level` is given; leave one of them out"
+            ))),
             (true, None) if each => match self.below {
-                true => Err(Error::input("`below` is for `level`; leave it out")),
+                true => Err(Error::input(text!("`below` is for `level`; leave it out"))),
                 false => Ok(()),
             },
-            (true, None) => Err(Error::input(
-                "say what the surface is of: `label` N of a label map, or `level` VALUE of an image",
-            )),
-            (false, Some(_)) => {
-                Err(Error::input("both `label` and `level` are given; leave one of them out"))
-            }
+            (true, None) => Err(Error::input(text!(
+                "say what the surface is of: `label` N of a label map, or `level` VALUE of an image"
+            ))),
+            (false, Some(_)) => Err(Error::input(text!(
+                "both `label` and `level` are given; leave one of them out"
+            ))),
             (false, None) if self.below => {
-                Err(Error::input("`below` is for `level`; leave it out"))
+                Err(Error::input(text!("`below` is for `level`; leave it out")))
             }
             (true, Some(level)) if !level.is_finite() => {
-                Err(Error::input(format!("`level` is {level}; give a finite number")))
+                Err(Error::input(text!("`level` is {level}; give a finite number")))
             }
             _ => Ok(()),
         }
@@ -126,27 +121,25 @@ impl ShapeOptions {
     /// Checks them.
     pub(crate) fn check(&self) -> Result<()> {
         if let Some(sigma) = self.sigma.filter(|s| !(s.is_finite() && *s >= 0.0)) {
-            return Err(Error::input(format!("`sigma` is {sigma}; give 0 or more, mm")));
+            return Err(Error::input(text!("`sigma` is {sigma}; give 0 or more, mm")));
         }
         if let Some(n) = self.smoothing.filter(|n| *n > MOST_SMOOTHING) {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "`smoothing` is {n}; give at most {MOST_SMOOTHING} iterations"
             )));
         }
         if let Some(n) = self.triangles.filter(|n| *n < 4) {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "`triangles` is {n}; give at least 4, as a tetrahedron has"
             )));
         }
         if let Some(part) = self.keep.filter(|p| !(*p > 0.0 && *p <= 1.0)) {
-            return Err(Error::input(format!(
-                "`keep` is {part}; give a part above 0 and at most 1"
-            )));
+            return Err(Error::input(text!("`keep` is {part}; give a part above 0 and at most 1")));
         }
         if self.triangles.is_some() && self.keep.is_some() {
-            return Err(Error::input(
-                "both `triangles` and `keep` are given; leave one of them out",
-            ));
+            return Err(Error::input(text!(
+                "both `triangles` and `keep` are given; leave one of them out"
+            )));
         }
         Ok(())
     }
@@ -195,8 +188,7 @@ pub struct Options {
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE", help_heading = "Output"))]
     pub label_names: Option<PathBuf>,
     /// Space of a VTK, STL or PLY file, which states it; other formats have their own [default: ras]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "SPACE", value_parser = crate::options::choice::<Space>(), help_heading = "Output"))]
-    #[serde(with = "crate::options::by_name")]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "SPACE", help_heading = "Output"))]
     pub space: Option<Space>,
     /// Write a report beside the surface: MESH.html, or with --each report.html
     #[cfg_attr(feature = "clap", arg(long, help_heading = "Output"))]
@@ -213,21 +205,21 @@ impl Options {
         self.shape.check()?;
         let format = match (self.each, &self.format) {
             (false, Some(_)) => {
-                return Err(Error::input(
-                    "`format` is for `each`: that of one surface is in its name; leave it out",
-                ));
+                return Err(Error::input(text!(
+                    "`format` is for `each`: that of one surface is in its name; leave it out"
+                )));
             }
             (false, None) if self.label_names.is_some() => {
-                return Err(Error::input(
-                    "`label_names` is for `each`: the name of one surface is given; leave it out",
-                ));
+                return Err(Error::input(text!(
+                    "`label_names` is for `each`: the name of one surface is given; leave it out"
+                )));
             }
             (false, None) => MeshFormat::from_path(output)?,
             (true, Some(ending)) => {
                 let plain = ending.chars().all(|c| c.is_ascii_alphanumeric() || c == '.');
                 let found = MeshFormat::from_path(Path::new(&format!("a.{ending}")));
                 found.ok().filter(|f| plain && f.holds_faces()).ok_or_else(|| {
-                    Error::input(format!(
+                    Error::input(text!(
                         "`format` is '{ending}'; give gii, surf.gii, vtk, vtp, stl or ply"
                     ))
                 })?
@@ -236,13 +228,13 @@ impl Options {
             (true, None) => return self.check_folder(output),
         };
         if !format.holds_faces() {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "'{}': {format} holds streamlines and no surfaces; write .gii, .vtk, .vtp, .stl or .ply",
                 output.display()
             )));
         }
         if self.space.is_some() && format.has_world() {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "`space` is for .vtk, .vtp, .stl and .ply: {format} has a space of its own; leave it out"
             )));
         }
@@ -252,7 +244,7 @@ impl Options {
     /// Whether a folder can be one.
     fn check_folder(&self, output: &Path) -> Result<()> {
         if output.is_file() {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "'{}' is a file, and `each` writes into a folder; name another one",
                 output.display()
             )));
@@ -264,13 +256,13 @@ impl Options {
     pub(super) fn check_lines(&self, output: &Path, flat: bool) -> Result<()> {
         let format = MeshFormat::from_path(output)?;
         if flat && !format.holds_lines() {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "'{}': an image of two dimensions has outlines, and {format} holds no lines; write .vtk, .vtp or .ply",
                 output.display()
             )));
         }
         if self.space.is_some() && format.has_world() {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "`space` is for .vtk, .vtp, .stl and .ply: {format} has a space of its own; leave it out, or give a `format`"
             )));
         }

@@ -3,7 +3,7 @@
 use crate::docs::summary;
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{Data, DeriveInput, Error, Fields, LitStr, Result, Variant};
+use syn::{Data, DeriveInput, Error, Fields, Ident, LitStr, Result, Variant};
 
 /// What attributes say of the enumeration.
 #[derive(Default)]
@@ -11,6 +11,7 @@ struct Of {
     option: String,
     heading: String,
     snake_case: bool,
+    each: Option<Ident>,
 }
 
 fn of(input: &DeriveInput) -> Result<Of> {
@@ -24,8 +25,10 @@ fn of(input: &DeriveInput) -> Result<Of> {
                 of.heading = text()?;
             } else if meta.path.is_ident("snake_case") {
                 of.snake_case = true;
+            } else if meta.path.is_ident("each") {
+                of.each = Some(meta.value()?.parse()?);
             } else {
-                return Err(meta.error("neither option, heading nor snake_case"));
+                return Err(meta.error("not option, heading, snake_case or each"));
             }
             Ok(())
         })?;
@@ -59,12 +62,13 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
     let Data::Enum(data) = &input.data else {
         return Err(Error::new_spanned(input, "Choice is for enumerations"));
     };
-    let (kind, Of { option, heading, snake_case }) = (&input.ident, of(input)?);
+    let (kind, Of { option, heading, snake_case, each }) = (&input.ident, of(input)?);
     let help = summary(&input.attrs);
     let variants: Vec<_> = data.variants.iter().collect();
     let names = variants.iter().map(|v| name(v, snake_case)).collect::<Result<Vec<_>>>()?;
     let summaries = variants.iter().map(|v| summary(&v.attrs));
     let (mut all, mut patterns) = (Vec::new(), Vec::new());
+    let (mut constants, mut arms) = (Vec::new(), Vec::new());
     let (mut listed, mut gets, mut sets, mut checks) = (vec![], vec![], vec![], vec![]);
     for variant in &variants {
         let ident = &variant.ident;
@@ -72,6 +76,10 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
             Fields::Unit => {
                 all.push(quote!(#kind::#ident));
                 patterns.push(quote!(#kind::#ident));
+                arms.push(quote!(#kind::#ident => {
+                    use self::#ident as $kind;
+                    $body
+                }));
                 listed.push(quote!(#kind::#ident => ::std::vec::Vec::new()));
                 gets.push(quote!(#kind::#ident => ::std::option::Option::None));
                 sets.push(quote!(#kind::#ident => ::std::result::Result::Ok(false)));
@@ -80,7 +88,13 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
             Fields::Unnamed(fields) if fields.unnamed.len() == 1 => {
                 let of = &fields.unnamed[0].ty;
                 let parameters = quote!(::voxalign_options::Parameters);
-                all.push(quote!(#kind::#ident(<#of>::USUAL)));
+                let constant = Ident::new(&ident.to_string().to_uppercase(), ident.span());
+                constants.push(quote! {
+                    /// With its usual parameters.
+                    pub const #constant: Self = Self::#ident(<#of>::USUAL);
+                });
+                arms.push(quote!(#kind::#ident($kind) => $body));
+                all.push(quote!(#kind::#constant));
                 patterns.push(quote!(#kind::#ident(_)));
                 listed.push(quote!(#kind::#ident(of) => #parameters::parameters(of)));
                 gets.push(quote!(#kind::#ident(of) => #parameters::get(of, name)));
@@ -95,10 +109,40 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
             }
         }
     }
+    // From what a variant holds, where no other one holds the same.
+    let held = |v: &Variant| v.fields.iter().next().map(|f| f.ty.clone());
+    let mut from = Vec::new();
+    for variant in &variants {
+        let Some(of) = held(variant) else { continue };
+        if variants.iter().filter(|v| held(v).as_ref() == Some(&of)).count() == 1 {
+            let ident = &variant.ident;
+            from.push(quote! {
+                impl ::std::convert::From<#of> for #kind {
+                    fn from(of: #of) -> Self {
+                        Self::#ident(of)
+                    }
+                }
+            });
+        }
+    }
     let error = quote!(::voxalign_options::OptionError);
     let alone = variants.iter().all(|v| matches!(v.fields, Fields::Unit));
     let value = alone.then(|| values(kind));
+    let constants = (!constants.is_empty()).then(|| quote!(impl #kind { #(#constants)* }));
+    let each = each.map(|each| {
+        quote! {
+            macro_rules! #each {
+                ($choice:expr, $kind:ident => $body:expr) => {
+                    match $choice { #(#arms),* }
+                };
+            }
+        }
+    });
     Ok(quote! {
+        #constants
+        #each
+        #(#from)*
+
         impl ::voxalign_options::Choice for #kind {
             const ALL: &'static [Self] = &[#(#all),*];
             const OPTION: &'static str = #option;
@@ -133,6 +177,8 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
         }
 
         #value
+
+        ::voxalign_options::value_enum!(#kind);
     })
 }
 
@@ -181,6 +227,5 @@ fn values(kind: &syn::Ident) -> TokenStream {
             }
         }
 
-        ::voxalign_options::value_enum!(#kind);
     }
 }

@@ -3,7 +3,7 @@
 use crate::docs::summary;
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{Data, DeriveInput, Error, Expr, Field, Fields, LitStr, Result};
+use syn::{Data, DeriveInput, Error, Expr, Field, Fields, LitStr, Result, Type};
 
 /// What attributes say of a field.
 #[derive(Default)]
@@ -50,44 +50,58 @@ fn of(field: &Field) -> Result<Of> {
     Ok(of)
 }
 
-/// The check of a field's range.
-fn check(name: &syn::Ident, of: &Of) -> Option<TokenStream> {
-    let text = name.to_string();
-    let mut fits = Vec::new();
-    let mut bounds = Vec::new();
-    let mut put = |bound: &Option<Expr>, is: TokenStream, words: &str| {
-        if let Some(bound) = bound {
-            fits.push(quote!(self.#name #is #bound));
-            bounds.push((words.to_owned(), bound.clone()));
-        }
-    };
-    put(&of.above, quote!(>), "above");
-    put(&of.least, quote!(>=), "from");
-    put(&of.below, quote!(<), "below");
-    put(&of.most, quote!(<=), "to");
-    let first = fits.first()?.clone();
-    let rest = &fits[1..];
+/// Whether a type is `Option<...>`.
+fn is_option(ty: &Type) -> bool {
+    let Type::Path(path) = ty else { return false };
+    path.path.segments.last().is_some_and(|s| s.ident == "Option")
+}
+
+/// The check of a field's range; what is not given is in it.
+fn check(name: &syn::Ident, ty: &Type, of: &Of) -> TokenStream {
+    let bounds = [
+        (&of.above, quote!(>), "above"),
+        (&of.least, quote!(>=), "from"),
+        (&of.below, quote!(<), "below"),
+        (&of.most, quote!(<=), "to"),
+    ];
+    let bounds: Vec<_> =
+        bounds.into_iter().filter_map(|(b, is, word)| Some((b.as_ref()?, is, word))).collect();
+    let fits = bounds.iter().map(|(bound, is, _)| quote!(*value #is #bound));
     let what = of.what.clone().unwrap_or_else(|| "number".to_owned());
+    // A remedy says all where there is one.
     let remedy = match (&of.remedy, bounds.as_slice()) {
         (Some(remedy), _) => quote!(#remedy.to_owned()),
-        (None, [(low, a)]) if low == "from" => {
+        (None, [(a, _, "from")]) => {
             quote!(::std::format!("give a {} of {} or more", #what, #a))
         }
-        (None, [(_, a), (high, b)]) if of.above.is_some() && high == "to" => {
+        (None, [(a, _, "above"), (b, _, "to")]) => {
             quote!(::std::format!("give a {} above {} and up to {}", #what, #a, #b))
         }
-        (None, [(low, a), (high, b)]) => {
-            quote!(::std::format!("give a {} {} {} {} {}", #what, #low, #a, #high, #b))
+        (None, [(a, _, first), (b, _, second)]) => {
+            quote!(::std::format!("give a {} {} {} {} {}", #what, #first, #a, #second, #b))
         }
-        (None, [(low, a), ..]) => quote!(::std::format!("give a {} {} {}", #what, #low, #a)),
-        (None, []) => return None,
+        (None, [(a, _, first), ..]) => quote!(::std::format!("give a {} {} {}", #what, #first, #a)),
+        (None, []) => quote!(remedy),
     };
-    Some(quote! {
-        if !(#first #(&& #rest)*) {
-            let value = ::voxalign_options::Value::text(&self.#name);
-            return ::std::result::Result::Err(::voxalign_options::OptionError::value(#text, value, #remedy));
+    let text = name.to_string();
+    let values = match is_option(ty) {
+        true => quote!(self.#name.iter()),
+        false => quote!([&self.#name]),
+    };
+    quote! {
+        for value in #values {
+            let usable = ::voxalign_options::Value::usable(value).err();
+            let outside = !(true #(&& #fits)*);
+            if let ::std::option::Option::Some(remedy) =
+                usable.or_else(|| outside.then(::std::string::String::new))
+            {
+                let _ = &remedy;
+                let value = ::voxalign_options::Value::text(value);
+                let error = ::voxalign_options::OptionError::value(#text, value, #remedy);
+                return ::std::result::Result::Err(error);
+            }
         }
-    })
+    }
 }
 
 pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
@@ -164,7 +178,7 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
             #text => self.#name = <#ty as #value>::parse(text)
                 .map_err(|remedy| ::voxalign_options::OptionError::value(#text, text, remedy))?
         });
-        checks.extend(check(name, &of));
+        checks.push(check(name, ty, &of));
     }
     let usual = constant.then(|| {
         quote! {

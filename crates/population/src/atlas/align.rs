@@ -19,7 +19,7 @@ use voxalign_register::attachment::images::finest;
 use voxalign_register::linear::{
     AffineInput, AffineOptions, AffineResult, Init, Search, register_affine,
 };
-use voxalign_register::model::solver::SolverOptions;
+use voxalign_register::model::solver::SolverKind;
 use voxalign_register::model::symmetric::square_root;
 use voxalign_register::{Event, Progress, Verdict};
 
@@ -104,7 +104,7 @@ pub fn align<D: Device>(
     team: &Team<D>,
     source: &dyn Source,
     options: &AlignOptions,
-    solver: &SolverOptions,
+    solver: &SolverKind,
     progress: &dyn Progress,
 ) -> Result<Aligned> {
     let mut kept: Vec<usize> = (0..source.subjects().len()).collect();
@@ -185,7 +185,7 @@ fn align_all<D: Device>(
     team: &Team<D>,
     source: &dyn Source,
     options: &AlignOptions,
-    solver: &SolverOptions,
+    solver: &SolverKind,
     progress: &dyn Progress,
 ) -> Result<Ended> {
     check_subjects(source.subjects())?;

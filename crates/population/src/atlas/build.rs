@@ -1,7 +1,7 @@
 //! The construction of an atlas.
 
 use super::checkpoint::Checkpoints;
-use super::cohort::{Cohort, Deaf, Steps, out_of_register};
+use super::cohort::{Cohort, Deaf, Steps};
 use super::conclude::conclude;
 use super::geometry::{CarriedGeometry, TemplateGeometry};
 use super::memory::{MemoryOptions, MemoryPlan};
@@ -201,11 +201,11 @@ impl<'a, D: Device> Construction<'a, D> {
         let found = self.options.channels.len();
         match found == 0 || found == channels {
             true => Ok(()),
-            false => Err(PopulationError::Option {
-                option: "channels",
-                value: format!("a list of {found}"),
-                remedy: format!("give one for each of the {channels} channels, or none"),
-            }),
+            false => Err(PopulationError::option(
+                "channels",
+                format!("a list of {found}"),
+                format!("give one for each of the {channels} channels, or none"),
+            )),
         }
     }
 
@@ -238,13 +238,13 @@ impl<'a, D: Device> Construction<'a, D> {
         let scales = multiscale::resume(
             &mut cohort,
             &mut steps,
-            &options.matching.schedule,
-            &options.matching.convergence,
+            options.matching.multiscale.scales(),
+            &options.matching.multiscale.rule(),
             &Deaf(self.progress),
             course,
             &mut saver,
         );
-        let scales = match scales.map_err(out_of_register) {
+        let scales = match scales {
             Err(PopulationError::Stopped) => {
                 saver.save(&mut cohort, &steps)?;
                 return Err(PopulationError::Stopped);

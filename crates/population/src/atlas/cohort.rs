@@ -17,11 +17,11 @@ use voxalign_compute::ops::elementwise::x;
 use voxalign_compute::ops::flow::Inversion;
 use voxalign_compute::{Device, Memory};
 use voxalign_image::{Affine, Grid, Volume};
+use voxalign_register::Progress;
 use voxalign_register::attachment::{Attachments, ChannelSimilarity};
 use voxalign_register::model::{Model, Shift};
 use voxalign_register::multiscale::{Deformation, Iteration, Scale};
 use voxalign_register::similarity::{Energies, PendingEnergies};
-use voxalign_register::{Progress, RegisterError};
 
 /// The subjects of an atlas.
 pub(super) struct Cohort<'a, D: Device, M: Model<D>> {
@@ -88,7 +88,7 @@ impl<'a, D: Device, M: Model<D>> Cohort<'a, D, M> {
         let weights = &parts(subjects);
         let scratch = &memory.scratch.clone().unwrap_or_else(std::env::temp_dir);
         let all: Arc<[_]> = source.geometry().into();
-        let coarsest = options.matching.schedule.first().map_or(1, |s| s.factor);
+        let coarsest = options.matching.multiscale.scales().first().map_or(1, |s| s.factor);
         let affines: Vec<Affine> = subjects.iter().map(|s| s.affine).collect();
         let template = match team.devices().first() {
             Some(device) => starts(device, &all, &affines, weights, coarsest),
@@ -422,12 +422,14 @@ fn planned<D: Device>(construction: &Construction<'_, D>, device: &D, needs: &Ne
 }
 
 impl<D: Device, M: Model<D>> Deformation for Cohort<'_, D, M> {
-    fn to_scale(&mut self, scale: &Scale) -> voxalign_register::Result<()> {
+    type Error = PopulationError;
+
+    fn to_scale(&mut self, scale: &Scale) -> Result<()> {
         let all = self.stop().and_then(|()| self.bring(scale)).and_then(|()| self.average_all());
-        all.and_then(|()| self.look_at_object()).map_err(into_register)
+        all.and_then(|()| self.look_at_object())
     }
 
-    fn finish(&mut self) -> voxalign_register::Result<()> {
+    fn finish(&mut self) -> Result<()> {
         let dims = self.crews.first().map(|c| c.core.template.grid.dims());
         if dims.is_some_and(|dims| dims != self.grid.dims()) {
             self.to_scale(&Scale { factor: 1, iterations: 0 })?;
@@ -445,29 +447,6 @@ impl Progress for Deaf<'_> {
     }
 }
 
-/// An error that went [through the driver](into_register) as it was.
-pub(super) fn out_of_register(error: RegisterError) -> PopulationError {
-    match error {
-        RegisterError::Stopped => PopulationError::Stopped,
-        RegisterError::Other(other) => match other.downcast::<PopulationError>() {
-            Ok(error) => *error,
-            Err(other) => RegisterError::Other(other).into(),
-        },
-        other => other.into(),
-    }
-}
-
-/// The errors of the driver are those of a pair.
-pub(super) fn into_register(error: PopulationError) -> RegisterError {
-    match error {
-        PopulationError::Register(error) => error,
-        PopulationError::Compute(error) => error.into(),
-        PopulationError::Image(error) => error.into(),
-        PopulationError::Stopped => RegisterError::Stopped,
-        other => RegisterError::Other(Box::new(other)),
-    }
-}
-
 /// Steps of all subjects.
 pub(super) struct Steps {
     centre: bool,
@@ -481,27 +460,24 @@ impl Steps {
 }
 
 impl<D: Device, M: Model<D>> Iteration<Cohort<'_, D, M>> for Steps {
-    fn to_scale(&mut self, _: &Cohort<'_, D, M>, _: &Scale) -> voxalign_register::Result<()> {
+    fn to_scale(&mut self, _: &Cohort<'_, D, M>, _: &Scale) -> Result<()> {
         self.iteration = 0;
         Ok(())
     }
 
-    fn iterate(&mut self, cohort: &mut Cohort<'_, D, M>) -> voxalign_register::Result<Energies> {
-        cohort.stop().map_err(into_register)?;
-        cohort.look(self.iteration, false).map_err(into_register)?;
+    fn iterate(&mut self, cohort: &mut Cohort<'_, D, M>) -> Result<Energies> {
+        cohort.stop()?;
+        cohort.look(self.iteration, false)?;
         let due = self.iteration.is_multiple_of(EVERY);
         self.iteration += 1;
-        cohort.step(due).map_err(into_register)
+        cohort.step(due)
     }
 
-    fn end_scale(
-        &mut self,
-        cohort: &mut Cohort<'_, D, M>,
-    ) -> voxalign_register::Result<Option<f64>> {
+    fn end_scale(&mut self, cohort: &mut Cohort<'_, D, M>) -> Result<Option<f64>> {
         if self.centre {
-            cohort.centre().map_err(into_register)?;
+            cohort.centre()?;
         }
-        cohort.look(self.iteration, true).map_err(into_register)?;
+        cohort.look(self.iteration, true)?;
         Ok(None)
     }
 }

@@ -111,11 +111,7 @@ pub(super) fn conclude<D: Device, M: Model<D>>(
 }
 
 fn no_device() -> PopulationError {
-    PopulationError::Option {
-        option: "devices",
-        value: "none".to_owned(),
-        remedy: "give at least one".to_owned(),
-    }
+    PopulationError::option("devices", "none", "give at least one")
 }
 
 /// The mean of which sums are the weighted sums over all subjects.

@@ -2,8 +2,8 @@
 
 use crate::error::{PopulationError, Result};
 use serde::{Deserialize, Serialize};
-use voxalign_register::diffeo::{DeformModel, DeformOptions, check_similarity};
-use voxalign_register::multiscale::{Convergence, Scale};
+use voxalign_register::diffeo::{DeformModel, Matching, Multiscale, check_similarity};
+use voxalign_register::multiscale::Schedule;
 use voxalign_register::numbers::null_is_nan;
 use voxalign_register::similarity::Similarity;
 
@@ -19,9 +19,8 @@ pub struct AtlasChannel {
 /// What the construction of an atlas can be told.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AtlasOptions {
-    /// How each image is matched to the template: model, solver, schedule, steps. Matching of
-    /// histograms and clipping are not of an atlas, whose images are prepared together.
-    pub matching: DeformOptions,
+    /// How each image is matched to the template.
+    pub matching: Matching,
     /// How each channel of an image is compared with that of the template.
     pub similarity: Similarity,
     /// What each channel counts, and how it is compared, where that is not the same for all: one for each, or none.
@@ -35,13 +34,14 @@ impl AtlasOptions {
     /// What is usual for a model.
     #[must_use]
     pub fn of(model: DeformModel) -> Self {
-        let scale = |factor, iterations| Scale { factor, iterations };
-        let matching = DeformOptions {
+        let matching = Matching {
             // Section 2.4 of Ha (2011): 25 coarse and 50 fine iterations; one scale more in front.
-            schedule: vec![scale(4, 50), scale(2, 50), scale(1, 25)],
-            convergence: Convergence { threshold: 0.0, ..Convergence::default() },
-            clip: false,
-            ..DeformOptions::of(model)
+            multiscale: Multiscale {
+                schedule: Schedule::of(&[(4, 50), (2, 50), (1, 25)]),
+                convergence: 0.0,
+                ..Multiscale::default()
+            },
+            ..Matching::of(model)
         };
         let (similarity, channels) = (Similarity::LNCC, Vec::new());
         Self { matching, similarity, channels, centre: true }
@@ -57,19 +57,12 @@ impl AtlasOptions {
         for channel in &self.channels {
             check_similarity(&channel.similarity)?;
             if !(channel.weight >= 0.0 && channel.weight.is_finite()) {
-                return Err(PopulationError::Option {
-                    option: "channel weight",
-                    value: channel.weight.to_string(),
-                    remedy: "give a number of 0 or more".to_owned(),
-                });
+                return Err(PopulationError::option(
+                    "channel weight",
+                    channel.weight,
+                    "give a number of 0 or more",
+                ));
             }
-        }
-        if self.matching.histogram_match {
-            return Err(PopulationError::Option {
-                option: "histogram match",
-                value: "on".to_owned(),
-                remedy: "the images of an atlas are calibrated one by one; leave it off".to_owned(),
-            });
         }
         Ok(())
     }

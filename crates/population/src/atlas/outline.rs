@@ -9,7 +9,7 @@ use voxalign_image::{Affine, Grid, Matrix3, Vector3, Volume};
 use voxalign_register::attachment::images::finest;
 use voxalign_register::diffeo::calibrate::foreground_threshold;
 use voxalign_register::diffeo::clip::foreground_box;
-use voxalign_register::model::solver::SolverOptions;
+use voxalign_register::model::solver::SolverKind;
 
 /// What of a subject's image counts for where it is.
 pub(super) struct Outline {
@@ -104,7 +104,7 @@ pub(super) fn grid_around(
     outlines: &[Outline],
     subjects: &[Subject],
     spacing: f64,
-    solver: &SolverOptions,
+    solver: &SolverKind,
 ) -> Result<Grid> {
     let (mut low, mut high) = (Vector3::repeat(f64::MAX), Vector3::repeat(f64::MIN));
     for (outline, subject) in outlines.iter().zip(subjects) {

@@ -31,11 +31,11 @@ impl Kernel {
         if bandwidth > 0.0 && bandwidth.is_finite() {
             return Ok(Self { bandwidth });
         }
-        Err(PopulationError::Option {
-            option: "bandwidth",
-            value: bandwidth.to_string(),
-            remedy: "give a number above 0, in the units of the covariate".to_owned(),
-        })
+        Err(PopulationError::option(
+            "bandwidth",
+            bandwidth,
+            "give a number above 0, in the units of the covariate",
+        ))
     }
 
     /// The standard deviation.
@@ -61,17 +61,17 @@ impl Kernel {
         let nearest = distances.min_by(f64::total_cmp).unwrap_or(f64::INFINITY);
         if nearest > FARTHEST * self.bandwidth {
             let (low, high) = range(covariates);
-            return Err(PopulationError::Option {
-                option: "covariate",
-                value: value.to_string(),
-                remedy: format!(
+            return Err(PopulationError::option(
+                "at",
+                value,
+                format!(
                     "the nearest subject is {nearest} away, which is {:.1} times the bandwidth of \
                      {}, so all weights vanish; give values from {low} to {high}, or a larger \
                      bandwidth",
                     nearest / self.bandwidth,
                     self.bandwidth
                 ),
-            });
+            ));
         }
         let mut weights: Vec<f64> =
             covariates.iter().zip(own).map(|(c, w)| w * self.at(c - value)).collect();
@@ -81,15 +81,15 @@ impl Kernel {
         }
         let count = weights.iter().filter(|w| **w > 0.0).count();
         if count < 2 {
-            return Err(PopulationError::Option {
-                option: "bandwidth",
-                value: self.bandwidth.to_string(),
-                remedy: format!(
+            return Err(PopulationError::option(
+                "bandwidth",
+                self.bandwidth,
+                format!(
                     "only {count} of the {} subjects counts at {value}, but an atlas needs at \
                      least two; give a larger one",
                     covariates.len()
                 ),
-            });
+            ));
         }
         Ok(weights)
     }

@@ -1,7 +1,7 @@
 //! Cohorts are saved, and go on from where they were.
 
 use super::checkpoint::{Checkpoints, Saved};
-use super::cohort::{Cohort, Steps, into_register};
+use super::cohort::{Cohort, Steps};
 use super::crew::{Changes, Visit};
 use super::geometry::TemplateGeometry;
 use crate::error::Result;
@@ -171,17 +171,17 @@ impl<D: Device, M: Model<D>> Keeper<Cohort<'_, D, M>, Steps> for Saver<'_> {
         cohort: &mut Cohort<'_, D, M>,
         steps: &mut Steps,
         course: &Course,
-    ) -> voxalign_register::Result<()> {
+    ) -> Result<()> {
         let Some(checkpoints) = self.checkpoints else { return Ok(()) };
         self.course = course.clone();
         // The rank that tells has the clock.
         let mut due = [u64::from(self.last.elapsed() >= checkpoints.every)];
         let ranks = cohort.team.ranks();
-        ranks.broadcast(&mut due, 0).map_err(|e| into_register(e.into()))?;
+        ranks.broadcast(&mut due, 0)?;
         if due[0] == 0 {
             return Ok(());
         }
-        cohort.save(checkpoints, steps.iteration, course).map_err(into_register)?;
+        cohort.save(checkpoints, steps.iteration, course)?;
         self.last = std::time::Instant::now();
         Ok(())
     }

@@ -67,18 +67,14 @@ pub struct Cohorts {
 /// A size below 2, or more than there are subjects; no cohorts.
 pub fn draw_cohorts(subjects: usize, size: usize, count: usize, seed: u64) -> Result<Cohorts> {
     if size < 2 || size > subjects {
-        return Err(PopulationError::Option {
-            option: "cohort size",
-            value: size.to_string(),
-            remedy: format!("there are {subjects} subjects; give numbers from 2 to {subjects}"),
-        });
+        return Err(PopulationError::option(
+            "stability",
+            size,
+            format!("there are {subjects} subjects; give numbers from 2 to {subjects}"),
+        ));
     }
     if count == 0 {
-        return Err(PopulationError::Option {
-            option: "number of cohorts",
-            value: "0".to_owned(),
-            remedy: "give 1 or more".to_owned(),
-        });
+        return Err(PopulationError::option("cohorts", "0", "give 1 or more"));
     }
     if choices(subjects, size) <= count as u128 {
         return Ok(Cohorts { size, members: every_choice(subjects, size), all: true });

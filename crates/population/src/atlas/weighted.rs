@@ -23,11 +23,11 @@ impl<'a> Weighted<'a> {
     pub fn new(from: &'a dyn Source, weights: &[f64]) -> Result<Self> {
         let all = from.subjects();
         if weights.len() != all.len() {
-            return Err(PopulationError::Option {
-                option: "weights",
-                value: format!("a list of {}", weights.len()),
-                remedy: format!("give one for each of the {} subjects", all.len()),
-            });
+            return Err(PopulationError::option(
+                "weights",
+                format!("a list of {}", weights.len()),
+                format!("give one for each of the {} subjects", all.len()),
+            ));
         }
         let (mut subjects, mut numbers) = (Vec::new(), Vec::new());
         for (number, (subject, &weight)) in all.iter().zip(weights).enumerate() {

@@ -146,7 +146,7 @@ fn option(
     value: impl ToString,
     remedy: impl Into<String>,
 ) -> PopulationError {
-    PopulationError::Option { option, value: value.to_string(), remedy: remedy.into() }
+    PopulationError::option(option, value, remedy)
 }
 
 impl<'a> Pipeline<'a> {

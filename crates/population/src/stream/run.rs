@@ -158,7 +158,7 @@ fn check_memory<D: Device>(
             ),
         ),
     };
-    Err(PopulationError::Option { option, value, remedy })
+    Err(PopulationError::option(option, value, remedy))
 }
 
 fn go(

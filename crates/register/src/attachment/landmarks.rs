@@ -40,8 +40,8 @@ impl Landmarks {
     pub fn of(pairs: PointPairs, weight: f64) -> Result<Self> {
         if !(weight > 0.0 && weight.is_finite()) {
             let remedy = "give a number above 0".to_owned();
-            let (option, value) = ("landmark weight", weight.to_string());
-            return Err(RegisterError::Option { option, value, remedy });
+            let (option, value) = ("landmark_weight", weight.to_string());
+            return Err(RegisterError::option(option, value, remedy));
         }
         Ok(Self { pairs, weight })
     }

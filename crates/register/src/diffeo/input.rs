@@ -5,6 +5,7 @@ use crate::attachment::currents::{Shape, ShapeOptions};
 use crate::similarity::Similarity;
 use std::sync::Arc;
 use voxalign_image::{Affine, ImageView};
+use voxalign_options::Parameters;
 
 /// What becomes of the intensities of a pair before they are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -57,6 +58,17 @@ pub struct ShapeInput {
     pub options: ShapeOptions,
 }
 
+/// What is done with the images before they are deformed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Parameters)]
+pub struct Preparation {
+    /// Match the histogram of each moving image to that of its fixed one first
+    #[parameter(default = false, heading = "Method")]
+    pub histogram_match: bool,
+    /// Compute on the whole fixed grid, not only where the images are more than background; symmetric does so anyway
+    #[parameter(default = true, heading = "Method")]
+    pub clip: bool,
+}
+
 /// The images of a deformable registration, and what else pulls.
 #[derive(Debug, Clone)]
 pub struct DeformInput<'a> {
@@ -73,6 +85,8 @@ pub struct DeformInput<'a> {
     pub shapes: Vec<ShapeInput>,
     /// Where the deformation starts: fixed world to moving world.
     pub affine: Affine,
+    /// What is done with the images first.
+    pub preparation: Preparation,
 }
 
 impl<'a> DeformInput<'a> {
@@ -85,7 +99,8 @@ impl<'a> DeformInput<'a> {
         affine: Affine,
     ) -> Self {
         let channels = vec![ChannelInput::new(fixed, moving, similarity)];
-        let (landmarks, shapes) = (None, Vec::new());
-        Self { channels, fixed_mask: None, moving_mask: None, landmarks, shapes, affine }
+        let (landmarks, shapes, preparation) = (None, Vec::new(), Preparation::default());
+        let (fixed_mask, moving_mask) = (None, None);
+        Self { channels, fixed_mask, moving_mask, landmarks, shapes, affine, preparation }
     }
 }

@@ -29,9 +29,11 @@ mod register;
 mod result;
 mod verdict;
 
-pub use crate::model::{DeformModel, DeformOptions, PathRecord, StepRule};
+pub use crate::model::{
+    DeformModel, Flow, Greedy, Lddmm, Matching, Multiscale, PathRecord, StepRule, Symmetric,
+};
 pub use evidence::DeformationEvidence;
-pub use input::{ChannelInput, DeformInput, Intensities, ShapeInput};
+pub use input::{ChannelInput, DeformInput, Intensities, Preparation, ShapeInput};
 pub use register::{
     Conclusion, TISSUE, as_it_is, calibrated, check_similarity, check_start, object_of,
     register_deformable, to_world,

@@ -3,7 +3,7 @@
 use crate::attachment::Attachments;
 use crate::attachment::images::{DeviceImage, coarser, factors_for, finest};
 use crate::attachment::moving_mask::MovingMask;
-use crate::error::Result;
+use crate::error::{RegisterError, Result};
 use crate::model::{Counts, FixedImage, Found, Model, Pull, Sources};
 use crate::multiscale::{Deformation, Iteration, Scale};
 use crate::similarity::Energies;
@@ -73,6 +73,8 @@ impl<D: Device, M: Model<D>> Pair<D, M> {
 }
 
 impl<D: Device, M: Model<D>> Deformation for Pair<D, M> {
+    type Error = RegisterError;
+
     fn to_scale(&mut self, scale: &Scale) -> Result<()> {
         let (device, state) = (&self.device, &mut self.state);
         let target = finest(&self.grid) * scale.factor as f64;

@@ -5,21 +5,19 @@ use super::calibrate::{
     match_histogram_on,
 };
 use super::clip::{Guard, IndexBox, common_box, crop, crop_grid, foreground_box, paste_field};
-use super::input::{ChannelInput, DeformInput, Intensities, ShapeInput};
+use super::input::{ChannelInput, DeformInput, Intensities, Preparation, ShapeInput};
 use super::pair::{OneStep, Pair, Prepared};
 use super::result::DeformResult;
 use super::verdict::{Findings, judge};
 use crate::attachment::images::{DeviceImage, finest, reaches_border};
 use crate::attachment::moving_mask::{MovingMask, fill};
 use crate::attachment::{Attachments, ChannelSimilarity, LandmarkAttachment, Shapes};
-use crate::choice::Choice;
 use crate::compare::field_overlap;
 use crate::error::{RegisterError, Result, check_grid};
 use crate::fields::multiply;
 use crate::measures::FieldMeasures;
 use crate::model::mend::{ERROR, invert_consistently, mend};
-use crate::model::symmetric::square_root;
-use crate::model::{DeformModel, DeformOptions, Found, Model, UseModel, with_model};
+use crate::model::{DeformModel, Found, Matching, Model, UseModel, with_model};
 use crate::multiscale::{self, ScaleRecord};
 use crate::progress::Progress;
 use crate::scores::Object;
@@ -30,16 +28,17 @@ use voxalign_compute::Device;
 use voxalign_compute::ops::elementwise::{param, select, x};
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_image::{Affine, Grid, ImageView, Vector3, VectorField, Volume};
+use voxalign_options::Choice;
 
 fn option(option: &'static str, value: impl ToString, remedy: &str) -> RegisterError {
-    RegisterError::Option { option, value: value.to_string(), remedy: remedy.to_owned() }
+    RegisterError::option(option, value, remedy)
 }
 
-fn check(options: &DeformOptions, input: &DeformInput<'_>) -> Result<()> {
+fn check(matching: &Matching, input: &DeformInput<'_>) -> Result<()> {
     if input.channels.is_empty() {
         return Err(option("channel", "none", "give at least one pair of images"));
     }
-    options.check()?;
+    matching.check()?;
     for channel in &input.channels {
         let others = input.landmarks.is_some()
             || !input.shapes.is_empty()
@@ -50,11 +49,15 @@ fn check(options: &DeformOptions, input: &DeformInput<'_>) -> Result<()> {
         };
         let fits = channel.weight > 0.0 || channel.weight == 0.0 && others;
         if !(fits && channel.weight.is_finite()) {
-            return Err(option("channel weight", channel.weight, remedy));
+            return Err(option(
+                "channel",
+                format!("a pair of images with the weight {}", channel.weight),
+                remedy,
+            ));
         }
         check_similarity(&channel.similarity)?;
     }
-    check_start(&input.affine, options.model)
+    check_start(&input.affine, matching.model)
 }
 
 /// Whether a similarity can drive a deformation, with the parameters that it has.
@@ -66,7 +69,7 @@ pub fn check_similarity(similarity: &Similarity) -> Result<()> {
         let remedy = "it is for affine registration; give lncc, ssd, mi or nmi";
         return Err(option("similarity", similarity.name(), remedy));
     }
-    similarity.check()
+    Ok(similarity.check()?)
 }
 
 /// Whether a deformation can start from an affine map: it is finite, changes lengths less than tenfold,
@@ -87,10 +90,7 @@ pub fn check_start(affine: &Affine, model: DeformModel) -> Result<()> {
             return Err(option("affine", value, remedy));
         }
     }
-    if model == DeformModel::Symmetric {
-        square_root(affine)?;
-    }
-    Ok(())
+    model.check_start(affine)
 }
 
 /// The factors by which an affine map to start from may change lengths.
@@ -111,12 +111,12 @@ const LENGTHS: (f64, f64) = (0.1, 10.0);
 pub fn register_deformable<D: Device>(
     device: &D,
     input: &DeformInput<'_>,
-    options: &DeformOptions,
+    matching: &Matching,
     progress: &dyn Progress,
 ) -> Result<DeformResult> {
-    check(options, input)?;
+    check(matching, input)?;
     let whole = input.channels[0].fixed.grid();
-    let to = clip_box(input, options)?;
+    let to = clip_box(input, matching)?;
     let grid = crop_grid(whole, &to)?;
     let moving_mask = match input.moving_mask {
         Some(mask) => {
@@ -136,7 +136,7 @@ pub fn register_deformable<D: Device>(
     for channel in &input.channels {
         check_grid("fixed image of a further channel", channel.fixed, whole)?;
         if takes_part(channel, input) {
-            prepared.add(device, channel, &to, options)?;
+            prepared.add(device, channel, &to, input.preparation)?;
         }
     }
     if let Some(mask) = input.fixed_mask {
@@ -144,8 +144,8 @@ pub fn register_deformable<D: Device>(
         prepared.mask = Some(mask_on(device, mask, &to)?);
     }
     let (images, affine) = (prepared, &input.affine);
-    let run = Run { device, images, grid: &grid, affine, options, progress };
-    let (mut found, scales) = with_model(options, run)?;
+    let run = Run { device, images, grid: &grid, affine, matching, progress };
+    let (mut found, scales) = with_model(matching, run)?;
     for field in &mut found.fields {
         if !to.is_whole(whole) {
             *field = paste_field(device, field, whole, &to, Guard::default())?;
@@ -304,7 +304,7 @@ struct Run<'a, D: Device> {
     /// The fixed grid, or what of it is computed on.
     grid: &'a Grid,
     affine: &'a Affine,
-    options: &'a DeformOptions,
+    matching: &'a Matching,
     progress: &'a dyn Progress,
 }
 
@@ -312,19 +312,18 @@ impl<D: Device> UseModel<D> for Run<'_, D> {
     type Out = Result<(Found<D>, Vec<ScaleRecord>)>;
 
     fn with<M: Model<D>>(self, make: impl Fn(&Grid) -> M + Sync) -> Self::Out {
-        let Self { device, images, grid, affine, options, progress } = self;
+        let Self { device, images, grid, affine, matching, progress } = self;
         let mut pair = Pair::new(device, images, grid, affine, make)?;
-        let (scales, convergence) = (&options.schedule, &options.convergence);
-        let scales = multiscale::run(&mut pair, &mut OneStep, scales, convergence, progress)?;
+        let (scales, rule) = (matching.multiscale.scales(), matching.multiscale.rule());
+        let scales = multiscale::run(&mut pair, &mut OneStep, scales, &rule, progress)?;
         Ok((pair.conclude(grid)?, scales))
     }
 }
 
 /// The part of the fixed grid that is computed on.
-fn clip_box(input: &DeformInput<'_>, options: &DeformOptions) -> Result<IndexBox> {
+fn clip_box(input: &DeformInput<'_>, matching: &Matching) -> Result<IndexBox> {
     let whole = input.channels[0].fixed.grid();
-    // The middle of a symmetric registration has to show all of both images.
-    if !options.clip || options.model == DeformModel::Symmetric {
+    if !input.preparation.clip || !matching.model.takes_parts() {
         return Ok(IndexBox::whole(whole));
     }
     let mut found: Option<IndexBox> = None;
@@ -348,7 +347,7 @@ fn clip_box(input: &DeformInput<'_>, options: &DeformOptions) -> Result<IndexBox
     let mut found = found.unwrap_or_else(|| IndexBox::whole(whole));
     // Points pull wherever they are.
     found = found.around(whole, &points_of(input)?, Guard::default());
-    Ok(found.grown(whole, |n| options.solver.suits(n)))
+    Ok(found.grown(whole, |n| matching.solver.suits(n)))
 }
 
 impl<D: Device> Prepared<D> {
@@ -357,7 +356,7 @@ impl<D: Device> Prepared<D> {
         device: &D,
         channel: &ChannelInput<'_>,
         to: &IndexBox,
-        options: &DeformOptions,
+        preparation: Preparation,
     ) -> Result<()> {
         let &ChannelInput { fixed, moving, intensities, .. } = channel;
         let kept = intensities == Intensities::AsTheyAre;
@@ -377,7 +376,7 @@ impl<D: Device> Prepared<D> {
             true => as_it_is(device, "moving", moving)?,
             false => calibrated_within(device, "moving", moving, counts.as_ref())?,
         };
-        if options.histogram_match && !kept {
+        if preparation.histogram_match && !kept {
             let how = HistogramMatch::default();
             let map = match_histogram_on(device, &moving.values, None, &fixed.values, None, &how)?;
             map.apply_on(device, &mut moving.values)?;

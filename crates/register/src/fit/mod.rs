@@ -49,10 +49,8 @@ impl PointPairs {
     /// [`Option`](RegisterError::Option) where there are not as many as pairs, one is negative or not finite, or
     /// none is above 0.
     pub fn with_weights(mut self, each: Vec<f64>) -> Result<Self> {
-        let wrong = |value: String, remedy: String| RegisterError::Option {
-            option: "landmark weights",
-            value,
-            remedy,
+        let wrong = |value: String, remedy: String| {
+            RegisterError::option("landmark weights", value, remedy)
         };
         if each.len() != self.len() {
             let remedy = format!("give one for each of the {} landmarks", self.len());

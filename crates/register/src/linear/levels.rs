@@ -43,15 +43,15 @@ pub(super) fn check(levels: &[f64], fixed: &Grid, moving: &Grid) -> Result<()> {
         None if coarsest < NOT_FINER * data => coarsest,
         None => return Ok(()),
     };
-    Err(RegisterError::Option {
-        option: "levels",
-        value: format!("{wrong} mm"),
-        remedy: format!(
+    Err(RegisterError::option(
+        "levels",
+        format!("{wrong} mm"),
+        format!(
             "the images have voxels of {} mm; give spacings from there on, coarse to fine, such as \
              8,4,2,1, or leave the option out",
             (data * 1e4).round() / 1e4
         ),
-    })
+    ))
 }
 
 /// Those stages that are not finer than the data, coarse to fine; at least one.

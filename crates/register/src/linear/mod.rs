@@ -34,7 +34,9 @@ mod verdict;
 mod walk;
 
 pub use input::DeviceInput;
-pub use options::{AffineInput, AffineOptions, Init, Rescue, Search, SearchRange};
+pub use options::{
+    AffineInput, AffineOptions, AngleSteps, Angles, FullSearch, Init, Rescue, Search, SearchRange,
+};
 pub use pyramid::see;
 pub use register::{register_affine, register_affine_on_device};
 pub use rescue::Attempt;

@@ -1,12 +1,14 @@
 //! The options of an affine registration.
 
-use crate::choice::choices;
 use crate::fit::PointPairs;
+use crate::numbers::{Levels, lengths, listed};
 use crate::search::OptimiserKind;
-use crate::similarity::{Nmi, Similarity};
-use serde::{Deserialize, Serialize};
+use crate::similarity::Similarity;
+use std::fmt::{self, Display, Formatter};
+use std::str::FromStr;
 use voxalign_compute::ops::histogram::{JointScheme, Scheme};
 use voxalign_image::{Affine, ImageView};
+use voxalign_options::{Choice, Parameters, Value, text_value};
 
 /// Where the search starts.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -29,45 +31,153 @@ pub enum Init {
     Landmarks(PointPairs),
 }
 
+/// Ranges of angles about the x, y and z axes of the world, degrees within -180 to 180.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Angles(pub [[f64; 2]; 3]);
+
+impl FromStr for Angles {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts: Vec<_> = text.split(',').map(str::trim).collect();
+        let ranges = parts.iter().map(|p| angle_range(p)).collect::<Result<Vec<_>, _>>()?;
+        match ranges[..] {
+            [all] => Ok(Angles([all; 3])),
+            [x, y, z] => Ok(Angles([x, y, z])),
+            _ => Err(format!(
+                "{} angles are given; give one for all axes, or three (x,y,z)",
+                ranges.len()
+            )),
+        }
+    }
+}
+
+fn angle_range(text: &str) -> Result<[f64; 2], String> {
+    let range = match text.split_once(':') {
+        Some((low, high)) => [f64::parse(low)?, f64::parse(high)?],
+        None => {
+            let a = f64::parse(text)?;
+            [-a, a]
+        }
+    };
+    if range[0] > range[1] || range.iter().any(|a| a.abs() > 180.0) {
+        return Err(format!(
+            "'{text}' is not a range of angles: use A from 0 to 180, or MIN:MAX from -180 to 180"
+        ));
+    }
+    Ok(range)
+}
+
+impl Display for Angles {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let all = self.0.map(|[low, high]| format!("{low}:{high}"));
+        f.write_str(&all.join(","))
+    }
+}
+
+/// The steps of the coarse and of the fine search for rotations, degrees: at least 5, at most 180, the fine one not longer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AngleSteps(pub [f64; 2]);
+
+impl FromStr for AngleSteps {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match lengths(text)?[..] {
+            [coarse, fine] if fine >= 5.0 && fine <= coarse && coarse <= 180.0 => {
+                Ok(AngleSteps([coarse, fine]))
+            }
+            [_, _] => {
+                Err("the fine step must be at least 5 degrees, and the coarse step between that \
+                     and 180 degrees"
+                    .into())
+            }
+            _ => Err("give two steps in degrees, coarse and fine, such as 60,18".into()),
+        }
+    }
+}
+
+impl Display for AngleSteps {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        listed(&self.0, f)
+    }
+}
+
+text_value!(Angles, "DEGREES");
+text_value!(AngleSteps, "COARSE,FINE");
+
+/// The rotations that a full search tries.
+#[derive(Debug, Clone, Copy, PartialEq, Parameters)]
+pub struct FullSearch {
+    /// Rotations about x, y and z that a full search tries, degrees: one number A for -A:A about every axis, or three, each
+    /// a number A or a range MIN:MAX, such as `30,30,-180:180`
+    #[parameter(default = Angles([[-180.0, 180.0]; 3]), says = "180")]
+    pub search_angles: Angles,
+    /// Steps of the coarse and of the fine rotation search, degrees
+    #[parameter(default = AngleSteps([60.0, 18.0]))]
+    pub search_steps: AngleSteps,
+}
+
+impl FullSearch {
+    /// The same in radians.
+    #[must_use]
+    pub fn range(&self) -> SearchRange {
+        let angles = self.search_angles.0.map(|range| range.map(f64::to_radians));
+        let [coarse, fine] = self.search_steps.0.map(f64::to_radians);
+        SearchRange { angles, coarse, fine }
+    }
+}
+
 /// How far the search looks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Choice)]
+#[choice(option = "search", heading = "Method")]
 pub enum Search {
-    /// All rotations in the range of angles, then refinement.
-    #[default]
-    Full,
-    /// Only refinement from the start, over all scales.
+    /// Try all rotations in the range, then refine the best.
+    Full(FullSearch),
+    /// Refine the start.
     Local,
-    /// No search: the start is scored and reported as it is.
+    /// Score the start as it is.
     None,
 }
 
-choices! { Search:
-    Full "full" "Try all rotations in the range, then refine the best",
-    Local "local" "Refine the start",
-    None "none" "Score the start as it is",
+impl Default for Search {
+    fn default() -> Self {
+        Self::FULL
+    }
+}
+
+impl Search {
+    /// Whether anything is searched.
+    #[must_use]
+    pub fn moves(self) -> bool {
+        self != Self::None
+    }
+
+    /// The rotations that are looked at, radians; all of them where it does not look at any.
+    #[must_use]
+    pub fn range(self) -> SearchRange {
+        match self {
+            Self::Full(full) => full.range(),
+            Self::Local | Self::None => FullSearch::USUAL.range(),
+        }
+    }
 }
 
 /// What follows a bad result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Choice)]
 pub enum Rescue {
+    /// Try another cost, the headers as a start and fewer degrees of freedom; keep the best.
+    ///
     /// Other ways are tried (another cost, the headers as a start, fewer degrees of freedom), and the result under
     /// which the images agree most is taken.
     #[default]
     On,
-    /// Nothing: it is the result.
+    /// Keep the result as it is.
     Off,
 }
 
-choices! { Rescue:
-    On "on" "Try another cost, the headers as a start and fewer degrees of freedom; keep the best",
-    Off "off" "Keep the result as it is",
-}
-
-/// The rotations that a full search looks at, radians about the x, y and z axes of the world. By
-/// default all of them, in steps of 60 and of 18 degrees.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+/// The rotations that a full search looks at, radians about the x, y and z axes of the world.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SearchRange {
     /// Smallest and largest angle about each axis, within -π to π.
     pub angles: [[f64; 2]; 3],
@@ -79,11 +189,7 @@ pub struct SearchRange {
 
 impl Default for SearchRange {
     fn default() -> Self {
-        Self {
-            angles: [[-std::f64::consts::PI, std::f64::consts::PI]; 3],
-            coarse: 60f64.to_radians(),
-            fine: 18f64.to_radians(),
-        }
+        FullSearch::USUAL.range()
     }
 }
 
@@ -97,64 +203,61 @@ impl SearchRange {
 }
 
 /// What an affine registration can be told.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Parameters)]
+#[parameters(made_at_run_time)]
 pub struct AffineOptions {
-    /// Degrees of freedom: 6, 7, 9 or 12; for 2D images 3, 4 or 6. (For 2D images 7 is taken
-    /// as 4, 9 and 12 as 6.) By default 12.
+    /// Degrees of freedom: 6 rigid, 7 with one scale, 9 with three, 12 affine; for 2D images 3 rigid, 4 with one scale, 6
+    /// affine
+    ///
+    /// (For 2D images 7 is taken as 4, 9 and 12 as 6.)
+    #[parameter(default = 12, says = "12, and 6 for 2D images")]
     pub dof: usize,
     /// The similarity, one that is a [function of sums](Similarity::of_sums). Its bins are those at full resolution,
     /// coarser stages have half and a quarter, and 32 at least where there are so many. By default normalised
     /// mutual information, which takes any relation of intensities, and normalised cross-correlation in the
     /// finest stages where the intensities turn out to lie on a line: where both hold, cross-correlation is the
     /// more exact.
+    #[parameter(skip)]
     pub similarity: Option<Similarity>,
     /// Where the search starts.
+    #[parameter(skip)]
     pub init: Init,
     /// How far it looks.
+    #[parameter(skip)]
     pub search: Search,
-    /// The rotations it looks at.
-    pub range: SearchRange,
-    /// Width of the border of the moving image, mm, over which voxels count less (0: no border
-    /// weighting), section 5.3 of Li et al. (2015); `None` for a fortieth of the middle one of its extents, 5 mm of a
-    /// head. Narrower borders let alignments gain by what they push over the edge.
+    /// Sample spacing of each resolution level, coarse to fine, mm
+    #[parameter(says = "8,4,2,1, adapted to images much smaller or larger than a head")]
+    pub levels: Option<Levels>,
+    /// Width of the border of the moving image within which voxels count less, mm; 0 for none
+    ///
+    /// Section 5.3 of Li et al. (2015). Narrower borders let alignments gain by what they push over the edge.
+    #[parameter(
+        unit = "MM",
+        least = 0.0,
+        remedy = "give a length in mm, 0 or more",
+        says = "a fortieth of the middle one of its extents, 5 for a head"
+    )]
     pub apodise: Option<f64>,
-    /// The stages' sample spacing in mm, coarse to fine; `None` for 8, 4, 2, 1 (adapted to the
-    /// field of view for images much smaller or larger than a head).
-    pub levels: Option<Vec<f64>>,
-    /// How the sums of the correlation ratio, and of the costs without histograms, are made; `None`
-    /// for the [default](Scheme::default), the same on every device.
+    /// Whether a bad result makes it try another cost, a local search from the headers, and fewer degrees of freedom, and
+    /// take the result under which the images agree most; the record says what was tried
+    pub rescue: Rescue,
+    /// How the minimum of the cost is found from each candidate
+    pub optimiser: OptimiserKind,
+    /// How the sums of cr, ncc and ssd are made: conflict_free, direct, and on a GPU also fixed_point, warp_aggregated,
+    /// global_merge, and, for comparison only as their last digits differ from run to run, global_atomic, shared_atomic,
+    /// shared_merge, shared_warp
+    #[parameter(says = "conflict_free")]
     pub scheme: Option<Scheme>,
     /// How joint histograms are made.
+    #[parameter(skip)]
     pub joint: JointScheme,
-    /// How minima are found.
-    pub optimiser: OptimiserKind,
-    /// What follows a bad result.
-    pub rescue: Rescue,
 }
 
 impl AffineOptions {
     /// The similarity that the search begins with.
     #[must_use]
     pub fn first_similarity(&self) -> Similarity {
-        self.similarity.unwrap_or_else(|| Nmi::default().into())
-    }
-}
-
-impl Default for AffineOptions {
-    fn default() -> Self {
-        Self {
-            dof: 12,
-            similarity: None,
-            init: Init::default(),
-            search: Search::default(),
-            range: SearchRange::default(),
-            apodise: None,
-            levels: None,
-            scheme: None,
-            joint: JointScheme::Default,
-            optimiser: OptimiserKind::default(),
-            rescue: Rescue::default(),
-        }
+        self.similarity.unwrap_or(Similarity::NMI)
     }
 }
 
@@ -179,5 +282,29 @@ impl<'a> AffineInput<'a> {
     pub fn new(fixed: impl Into<ImageView<'a>>, moving: impl Into<ImageView<'a>>) -> Self {
         let (fixed, moving) = (fixed.into(), moving.into());
         Self { fixed, moving, fixed_mask: None, moving_mask: None, fixed_weight: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn angles() {
+        assert_eq!("30".parse(), Ok(Angles([[-30.0, 30.0]; 3])));
+        let three = "10, -90:90,0:45.5".parse::<Angles>().unwrap();
+        assert_eq!(three.0, [[-10.0, 10.0], [-90.0, 90.0], [0.0, 45.5]]);
+        assert_eq!(three.to_string().parse(), Ok(three));
+        for bad in ["", "1,2", "x", "-5", "20:10", "190", "1:2:3", "nan", "1,2,3,4"] {
+            assert!(bad.parse::<Angles>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn steps() {
+        assert_eq!("60,18".parse::<AngleSteps>().unwrap().to_string(), "60,18");
+        for bad in ["60", "18,60", "60,4", "0,0", "a,b", "200,18"] {
+            assert!(bad.parse::<AngleSteps>().is_err(), "{bad}");
+        }
     }
 }

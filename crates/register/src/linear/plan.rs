@@ -132,7 +132,7 @@ impl Plan {
                     [Keep::All],
                 )];
             }
-            (Search::Full, 0) => self.global(spacing),
+            (Search::Full(_), 0) => self.global(spacing),
             (Search::Local, 0) => {
                 let from = if self.axes { From::Axes } else { From::Start };
                 let action = Action::Refine(common, Until::Gain(0.02));
@@ -150,7 +150,7 @@ impl Plan {
             }
             _ => Vec::new(),
         };
-        if self.search == Search::Full && (index == 1 || (last && index == 0)) {
+        if matches!(self.search, Search::Full(_)) && (index == 1 || (last && index == 0)) {
             // The next stage sees more: the best of them compete there once more.
             let kept = if last { 1 } else { FINALISTS };
             let first = if largest == common { kept } else { RIVALS };
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn every_search_ends_with_all_freedom_at_its_finest_stage() {
-        for search in [Search::Full, Search::Local] {
+        for search in [Search::FULL, Search::Local] {
             for largest in [Freedom::Rigid, Freedom::Similarity, Freedom::Scales, Freedom::Affine] {
                 for count in 1..=5 {
                     let plan = plan(search, largest, count);
@@ -254,7 +254,7 @@ mod tests {
                     assert_eq!(rounds.last().map(|r| r.from), Some(From::Others));
                     for (index, from) in (0..count).zip([From::Rotations(plan.range.coarse)]) {
                         let first = plan.rounds(index, 8.0).first().map(|r| r.from);
-                        let expected = if search == Search::Full { from } else { From::Axes };
+                        let expected = if search == Search::FULL { from } else { From::Axes };
                         assert_eq!(first, Some(expected));
                     }
                 }

@@ -151,11 +151,11 @@ pub(super) fn fixed_weight<D: Device>(
             _ => None,
         };
         if let Some(v) = bad {
-            return Err(RegisterError::Option {
-                option: "fixed weight",
-                value: format!("an image with the value {v}"),
-                remedy: "weights must be finite and not negative".to_owned(),
-            });
+            return Err(RegisterError::option(
+                "fixed_weight",
+                format!("an image with the value {v}"),
+                "weights must be finite and not negative",
+            ));
         }
     }
     let weight = match (&input.fixed_mask, &input.fixed_weight) {

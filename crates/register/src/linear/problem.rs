@@ -76,10 +76,10 @@ impl<D: Device> Problem<D> {
         let flat = fixed_grid.is_2d();
         let largest = freedom_of(options.dof, flat)?;
         if let Some(wanted) = &options.levels {
-            levels::check(wanted, &fixed_grid, &moving_grid)?;
+            levels::check(&wanted.0, &fixed_grid, &moving_grid)?;
         }
         let usual = || levels::usual(&fixed_grid, &moving_grid);
-        let wanted = options.levels.clone().unwrap_or_else(usual);
+        let wanted = options.levels.as_ref().map_or_else(usual, |levels| levels.0.clone());
         let mut levels = levels::usable(&wanted, &fixed_grid, &moving_grid);
         if options.levels.is_none() && thinned::needs_another(&levels, &fixed_grid) {
             // The search compares alignments by some of the voxels before all of them count.

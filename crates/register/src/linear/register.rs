@@ -18,6 +18,7 @@ use crate::search::pose::Pose;
 use crate::similarity::{Ncc, Similarity};
 use std::time::Instant;
 use voxalign_compute::Device;
+use voxalign_options::{Choice, Parameters};
 
 /// The stage at which a search by default looks at how intensities go together: those before compare alignments.
 const SEARCHED: usize = 2;
@@ -34,44 +35,21 @@ const FEWEST_BINS: usize = 32;
 
 /// The similarity of a stage: the stages have a quarter, a half, and all of the bins (64, 128, 256, 256 in
 /// section 4.3 of Li et al. 2015).
-fn similarity_of_stage(mut similarity: Similarity, stages_to_go: usize) -> Similarity {
-    if let Some(full) = similarity.get("bins") {
-        let bins = (full >> stages_to_go.saturating_sub(1).min(2)).max(full.min(FEWEST_BINS));
-        similarity.set("bins", bins);
-    }
-    similarity
+fn similarity_of_stage(similarity: Similarity, stages_to_go: usize) -> Similarity {
+    let Some(full) = similarity.bins() else { return similarity };
+    similarity.with_bins((full >> stages_to_go.saturating_sub(1).min(2)).max(full.min(FEWEST_BINS)))
 }
 
 pub(super) fn option(option: &'static str, value: impl ToString, remedy: &str) -> RegisterError {
-    RegisterError::Option { option, value: value.to_string(), remedy: remedy.to_owned() }
+    RegisterError::option(option, value, remedy)
 }
 
 fn check(options: &AffineOptions) -> Result<()> {
     let similarity = options.first_similarity();
     of_sums(&similarity)?;
     similarity.check()?;
-    if let Some(border) = options.apodise.filter(|b| !(*b >= 0.0 && b.is_finite())) {
-        return Err(option("apodise", border, "give a length in mm, 0 or more"));
-    }
-    if let Some(levels) = &options.levels {
-        let good = |l: &&f64| l.is_finite() && **l > 0.0;
-        if levels.is_empty() || levels.iter().filter(good).count() != levels.len() {
-            return Err(option("levels", format!("{levels:?}"), "give lengths in mm above 0"));
-        }
-    }
-    let r = &options.range;
-    let pi = std::f64::consts::PI + 1e-9;
-    if r.angles.iter().any(|[a, b]| !(a <= b && *a >= -pi && *b <= pi)) {
-        let degrees = r.angles.map(|a| a.map(f64::to_degrees));
-        let remedy = "give ranges within -180 to 180 degrees, the smaller angle first";
-        return Err(option("search angles", format!("{degrees:?}"), remedy));
-    }
-    for step in [r.coarse, r.fine] {
-        let degrees = step.to_degrees();
-        if !(degrees >= 4.999 && step <= pi) {
-            return Err(option("search steps", degrees, "give steps from 5 to 180 degrees"));
-        }
-    }
+    options.check()?;
+    options.search.check()?;
     Ok(())
 }
 
@@ -122,7 +100,7 @@ fn registered<'a, D: Device + 'a>(
 ) -> Result<AffineResult> {
     let problem = Problem::new(device, source()?, options)?;
     let found = search(device, problem, options, progress)?;
-    if found.verdict.good || options.rescue == Rescue::Off || options.search == Search::None {
+    if found.verdict.good || options.rescue == Rescue::Off || !options.search.moves() {
         return Ok(found);
     }
     rescued(device, source, options, progress, found)
@@ -148,10 +126,10 @@ pub(super) fn search<D: Device>(
             .collect::<Result<_>>()?,
         moments: problem.moments.clone(),
     };
-    let searches = options.search != Search::None;
+    let searches = options.search.moves();
     let plan = Plan {
         search: options.search,
-        range: options.range,
+        range: options.search.range(),
         axes: matches!(options.init, Init::Moments) && !model.flat,
         largest,
         elsewhere: ELSEWHERE * model.radius,
@@ -237,8 +215,8 @@ pub(super) fn search<D: Device>(
         searched: searches,
         rescues: searches && options.rescue == Rescue::On,
         compared: match options.search {
-            Search::Full if options.range.is_full(model.flat) => None,
-            Search::Full => Some("only rotations within the given search angles were tried"),
+            Search::Full(full) if full.range().is_full(model.flat) => None,
+            Search::Full(_) => Some("only rotations within the given search angles were tried"),
             Search::Local => Some("only alignments near the start were tried (local search)"),
             Search::None => Some("no other alignment was tried (no search)"),
         },
@@ -253,7 +231,7 @@ pub(super) fn search<D: Device>(
         cost_start,
         cost_after,
         dof: model.parameters(largest),
-        bins: options.first_similarity().get("bins"),
+        bins: options.first_similarity().bins(),
         border: problem.border,
         levels,
         scheme: similarity.takes_scheme().then(|| options.scheme.unwrap_or_default()),

@@ -5,12 +5,12 @@ use super::options::{AffineOptions, Init, Search};
 use super::problem::Problem;
 use super::register::search;
 use super::result::AffineResult;
-use crate::choice::Choice;
 use crate::error::{RegisterError, Result};
 use crate::progress::Progress;
 use crate::similarity::{Cr, Ncc, Nmi, Similarity};
 use serde::{Deserialize, Serialize};
 use voxalign_compute::Device;
+use voxalign_options::Choice;
 
 /// Another registration of the same images, as the one that was asked for had a bad result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

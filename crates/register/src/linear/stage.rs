@@ -1,6 +1,5 @@
 //! The work of one stage of a search.
 
-use crate::choice::Choice;
 use crate::error::{RegisterError, Result};
 use crate::progress::{Event, Progress};
 use crate::search::pose::{Freedom, Model, Pose};
@@ -8,6 +7,7 @@ use crate::search::refine::{Candidate, refine};
 use crate::search::{Objective, OptimiserKind, StageRecord, Steps, TracePoint};
 use crate::similarity::Similarity;
 use voxalign_image::Affine;
+use voxalign_options::Choice;
 
 /// When a refinement ends, in samples of its stage.
 #[derive(Debug, Clone, Copy, PartialEq)]

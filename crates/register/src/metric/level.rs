@@ -1,7 +1,6 @@
 //! Two images at one scale, ready to be compared under affine maps.
 
 use super::range::robust_range_on;
-use crate::choice::Choice;
 use crate::error::{RegisterError, Result};
 use crate::search::{Evaluation, Objective};
 use crate::similarity::{CostAndSlopes, Formula, OfSums, Similarity, overlap_term};
@@ -13,6 +12,7 @@ use voxalign_compute::ops::histogram::{
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::{AffineMap, Device, DeviceBuffer};
 use voxalign_image::{Affine, Grid};
+use voxalign_options::Choice;
 
 /// Most samples of a run: bounds the rounding of single-precision sums and balances the work.
 pub const WORKLOAD: usize = 2048;
@@ -37,11 +37,12 @@ pub struct LevelSettings {
 /// # Errors
 /// One that is none, such as a local one.
 pub(crate) fn of_sums(similarity: &Similarity) -> Result<OfSums> {
-    similarity.of_sums().ok_or_else(|| RegisterError::Option {
-        option: "similarity",
-        value: similarity.name().to_owned(),
-        remedy: "it is for deformations; for affine registration give cr, mi, nmi, ncc or ssd"
-            .to_owned(),
+    similarity.of_sums().ok_or_else(|| {
+        RegisterError::option(
+            "similarity",
+            similarity.name(),
+            "it is for deformations; for affine registration give cr, mi, nmi, ncc or ssd",
+        )
     })
 }
 
@@ -354,11 +355,6 @@ mod tests {
         }
     }
 
-    fn with_bins(mut similarity: Similarity, bins: usize) -> Similarity {
-        similarity.set("bins", bins);
-        similarity
-    }
-
     fn images(masks: bool) -> Images {
         let r = nalgebra::Rotation3::from_euler_angles(0.2, -0.1, 0.3);
         let scale = Matrix3::from_diagonal(&Vector3::new(-1.5, 2.0, 2.5));
@@ -402,7 +398,7 @@ mod tests {
         for &similarity in Similarity::ALL.iter().filter(|s| s.of_sums().is_some()) {
             for masks in [false, true] {
                 let settings = LevelSettings {
-                    similarity: with_bins(similarity, 24),
+                    similarity: similarity.with_bins(24),
                     border: 6.0,
                     scheme: Scheme::default(),
                     joint: JointScheme::Default,

@@ -6,8 +6,9 @@
 //! image as it was read, with one interpolation.
 
 use super::held::PointState;
+use super::kinds::{Flow, Kind, Matching, StepRule};
 use super::mover::{Kept, Mover, Way, has_memory, kept, of_model};
-use super::options::{DeformOptions, StepRule};
+use super::solver::SolverKind;
 use super::{Borrower, Buffers, Found, Model, Pull, Shift};
 use crate::attachment::images::{DeviceImage, Moved, onto, seen};
 use crate::error::Result;
@@ -17,10 +18,32 @@ use voxalign_compute::ops::elementwise::x;
 use voxalign_compute::ops::flow::Step;
 use voxalign_compute::{Device, DeviceBuffer, Dims};
 use voxalign_image::{Affine, Grid};
+use voxalign_options::Parameters;
+
+/// The moving image flows to the fixed one.
+#[derive(Debug, Clone, Copy, PartialEq, Parameters)]
+pub struct Greedy {
+    /// Its steps.
+    #[parameter(flatten)]
+    pub flow: Flow,
+}
+
+impl Kind for Greedy {
+    type Model<D: Device> = GreedyModel<D>;
+
+    fn model<D: Device>(self, matching: &Matching, grid: &Grid) -> GreedyModel<D> {
+        GreedyModel::new(self, matching.solver, grid)
+    }
+
+    fn bytes_per_voxel(self) -> u64 {
+        88
+    }
+}
 
 /// Greedy steps. The subjects share the slope, the force, the velocity and what the solver needs.
-pub struct Greedy<D: Device> {
-    options: DeformOptions,
+pub struct GreedyModel<D: Device> {
+    flow: Flow,
+    solver: SolverKind,
     grid: Grid,
     /// Whether there is one subject only.
     alone: bool,
@@ -44,16 +67,16 @@ pub struct GreedyState<D: Device> {
     points: PointState<D>,
 }
 
-impl<D: Device> Greedy<D> {
-    /// On a grid, with options.
+impl<D: Device> GreedyModel<D> {
+    /// On a grid.
     #[must_use]
-    pub fn new(options: DeformOptions, grid: &Grid) -> Self {
-        let has_memory = has_memory(&options);
-        Self { options, grid: grid.clone(), alone: false, has_memory, mover: None }
+    pub fn new(Greedy { flow }: Greedy, solver: SolverKind, grid: &Grid) -> Self {
+        let has_memory = has_memory(&flow, &solver);
+        Self { flow, solver, grid: grid.clone(), alone: false, has_memory, mover: None }
     }
 }
 
-impl<D: Device> Model<D> for Greedy<D> {
+impl<D: Device> Model<D> for GreedyModel<D> {
     type State = GreedyState<D>;
 
     fn fields_each(&self) -> usize {
@@ -134,9 +157,9 @@ impl<D: Device> Model<D> for Greedy<D> {
         state: &mut GreedyState<D>,
     ) -> Result<PendingEnergies> {
         let Pull { mut sources, fixed, warped, counts } = pull;
-        let (memory, step) = (self.has_memory, self.options.step);
+        let (memory, step) = (self.has_memory, self.flow.step);
         if self.mover.is_none() {
-            self.mover = Some(Mover::new(device, &self.grid, &self.options, step, self.alone)?);
+            self.mover = Some(Mover::new(device, &self.grid, &self.solver, step, self.alone)?);
         }
         let Some(mover) = &mut self.mover else { return Ok(PendingEnergies::default()) };
         if memory {
@@ -156,10 +179,10 @@ impl<D: Device> Model<D> for Greedy<D> {
                 .collect();
             Mover::start(movers, device, &mut sources, &images, &ways, points)
         })?;
-        if self.options.step_rule == StepRule::Adaptive {
+        if self.flow.step_rule == StepRule::Adaptive {
             energies = Mover::adapt(std::slice::from_mut(mover), energies)?;
         }
-        mover.carry(device, &mut state.field, self.options.total_sigma)?;
+        mover.carry(device, &mut state.field, self.flow.total_sigma)?;
         if memory {
             mover.exchange(device, &mut state.kept, step)?;
         }

@@ -11,15 +11,15 @@
 //! | [`symmetric`] | both, to a middle |
 //! | [`lddmm`] | the moving image, along a path of velocities that is optimised as a whole |
 //!
-//! The list at the end of this file is the one place that knows which there are. Fields are displacements in voxels of the grid
+//! [`DeformModel`] is the list of them. Fields are displacements in voxels of the grid
 //! at hand.
 
 pub mod greedy;
 mod held;
+mod kinds;
 pub mod lddmm;
 pub mod mend;
 mod mover;
-mod options;
 mod points;
 mod pull;
 pub mod solver;
@@ -28,19 +28,17 @@ mod template;
 
 use crate::attachment::Attachments;
 use crate::attachment::images::{DeviceImage, Moved, both, weights_at};
-use crate::choice::choices;
 use crate::error::Result;
 use crate::multiscale::Scale;
 use crate::similarity::PendingEnergies;
-use serde::{Deserialize, Serialize};
 use voxalign_compute::{Device, Dims, Memory};
 use voxalign_image::{Affine, Grid};
 
-pub use greedy::Greedy;
-pub use lddmm::{Lddmm, PathRecord};
-pub use options::{DeformOptions, StepRule};
+pub use greedy::{Greedy, GreedyModel};
+pub use kinds::{DeformModel, Flow, Kind, Matching, Multiscale, StepRule, with_model};
+pub use lddmm::{Lddmm, LddmmModel, PathRecord};
 pub use pull::{Counts, FixedImage, Pull, Sources};
-pub use symmetric::Symmetric;
+pub use symmetric::{Symmetric, SymmetricModel};
 pub use template::TemplatePoints;
 
 /// What a subject keeps on a device from one step to the next.
@@ -310,35 +308,4 @@ pub trait UseModel<D: Device> {
 
     /// Does it; `make` makes models on a grid.
     fn with<M: Model<D>>(self, make: impl Fn(&Grid) -> M + Sync) -> Self::Out;
-}
-
-/// Makes the enumeration of the models, in the order in which they are listed.
-macro_rules! models {
-    ($($(#[$meta:meta])* $Model:ident $name:literal $summary:literal),+ $(,)?) => {
-        /// How images are deformed.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
-        #[serde(rename_all = "lowercase")]
-        pub enum DeformModel {
-            $($(#[$meta])* #[doc = $summary] $Model),+
-        }
-
-        choices! { DeformModel: $($Model $name $summary),+ }
-
-        /// Does some work with the model that the options ask for; it is compiled for each.
-        pub fn with_model<D: Device, U: UseModel<D>>(
-            options: &DeformOptions,
-            work: U,
-        ) -> U::Out {
-            match options.model {
-                $(DeformModel::$Model => work.with(|grid| $Model::new(options.clone(), grid))),+
-            }
-        }
-    };
-}
-
-models! {
-    #[default]
-    Greedy "greedy" "The moving image is deformed towards the fixed one",
-    Symmetric "symmetric" "Both are deformed to a midpoint; exchanging the images inverts the result",
-    Lddmm "lddmm" "Large deformation diffeomorphic metric mapping (LDDMM): a geodesic path",
 }

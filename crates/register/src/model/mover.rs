@@ -1,10 +1,10 @@
 //! What moves a field: from what pulls to a velocity, and along it.
 
 use super::held::{Largest, PointState};
-use super::options::{DeformOptions, StepRule};
+use super::kinds::{Flow, StepRule};
 use super::points::{Held, between, by_smallest, lattice, reaches};
 use super::pull::{Sources, of_channels};
-use super::solver::{self, Solver, SolverKind};
+use super::solver::{Solver, SolverKind};
 use crate::attachment::images::finest;
 use crate::attachment::{Gradient, Maps};
 use crate::error::Result;
@@ -55,10 +55,9 @@ pub(super) fn of_model(numbers: &[f64]) -> (&[f64], &[f64]) {
     rest.split_at(count.min(rest.len()))
 }
 
-/// Whether a step of these options needs what the last one of the same subject left.
-pub(super) fn has_memory(options: &DeformOptions) -> bool {
-    let direct = matches!(options.solver.kind, SolverKind::Gaussian | SolverKind::Fft);
-    !direct || options.step_rule == StepRule::Adaptive
+/// Whether such a step needs what the last one of the same subject left.
+pub(super) fn has_memory(flow: &Flow, solver: &SolverKind) -> bool {
+    solver.starts_from_last() || flow.step_rule == StepRule::Adaptive
 }
 
 /// How points of one world get to the other one.
@@ -110,7 +109,7 @@ impl<D: Device> Mover<D> {
     pub(super) fn new(
         device: &D,
         grid: &Grid,
-        options: &DeformOptions,
+        solver: &SolverKind,
         step: f64,
         keeps_force: bool,
     ) -> Result<Self> {
@@ -121,7 +120,7 @@ impl<D: Device> Mover<D> {
         let spacing = lengths.map(|h| if smallest < f64::MAX { h / smallest } else { 1.0 });
         let n = grid.len();
         Ok(Self {
-            solver: solver::build(device, dims, spacing, &options.solver)?,
+            solver: solver.build(device, dims, spacing)?,
             spacing,
             dims,
             slopes: Vec::new(),

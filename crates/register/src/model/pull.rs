@@ -50,10 +50,12 @@ pub(super) fn of_channels<'i, 'a, D: Device>(
     images: &'i [Images<'a, D>],
     channels: &Range<usize>,
 ) -> Result<&'i [Images<'a, D>]> {
-    images.get(channels.clone()).ok_or_else(|| RegisterError::Option {
-        option: "channel",
-        value: channels.end.saturating_sub(1).to_string(),
-        remedy: format!("there are {}, counted from 0", images.len()),
+    images.get(channels.clone()).ok_or_else(|| {
+        RegisterError::option(
+            "channel",
+            channels.end.saturating_sub(1),
+            format!("there are {}, counted from 0", images.len()),
+        )
     })
 }
 

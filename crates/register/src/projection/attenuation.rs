@@ -73,10 +73,12 @@ impl Attenuation {
     /// # Errors
     /// An energy outside of 20 to 10000 keV.
     pub fn at_energy(energy: f64) -> Result<Self> {
-        let [water, bone] = coefficients(energy).ok_or_else(|| RegisterError::Option {
-            option: "energy",
-            value: format!("{energy} keV"),
-            remedy: "give the effective energy of the photons, from 20 to 10000 keV".to_owned(),
+        let [water, bone] = coefficients(energy).ok_or_else(|| {
+            RegisterError::option(
+                "energy",
+                format!("{energy} keV"),
+                "give the effective energy of the photons, from 20 to 10000 keV",
+            )
         })?;
         let [ct_water, ct_bone] = coefficients(CT_ENERGY).unwrap_or([water, bone]);
         let bone_units = 1000.0 * (ct_bone / ct_water - 1.0);
@@ -89,11 +91,11 @@ impl Attenuation {
     /// A coefficient that is not above 0.
     pub fn linear(water: f64) -> Result<Self> {
         if !(water > 0.0 && water.is_finite()) {
-            return Err(RegisterError::Option {
-                option: "water",
-                value: format!("{water}"),
-                remedy: "give the attenuation of water in 1/mm, such as 0.02".to_owned(),
-            });
+            return Err(RegisterError::option(
+                "water",
+                format!("{water}"),
+                "give the attenuation of water in 1/mm, such as 0.02",
+            ));
         }
         Ok(Self { water, above: water / 1000.0, air: Self::AIR })
     }

@@ -36,11 +36,11 @@ impl View<'_> {
         let [x, y, width, height] = self.region.unwrap_or([0, 0, dims[0], dims[1]]);
         self.geometry.part([x, y], [width, height])?;
         if let Some(without) = self.without.filter(|w| w.len() != dims[0] * dims[1]) {
-            return Err(RegisterError::Option {
-                option: "mask of an X-ray image",
-                value: format!("{} pixels", without.len()),
-                remedy: format!("its geometry has {} x {}", dims[0], dims[1]),
-            });
+            return Err(RegisterError::option(
+                "mask of an X-ray image",
+                format!("{} pixels", without.len()),
+                format!("its geometry has {} x {}", dims[0], dims[1]),
+            ));
         }
         Ok(([x, y], [width, height]))
     }
@@ -106,11 +106,7 @@ impl<'a, D: Device> XrayObjective<'a, D> {
         at: &Affine,
     ) -> Result<Self> {
         if views.is_empty() {
-            return Err(RegisterError::Option {
-                option: "number of X-ray images",
-                value: "0".to_owned(),
-                remedy: "give one or more".to_owned(),
-            });
+            return Err(RegisterError::option("number of X-ray images", "0", "give one or more"));
         }
         let traversal = Traversal::trilinear(step);
         let draws = AtomicU64::new(0);

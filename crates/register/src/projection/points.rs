@@ -40,11 +40,7 @@ const STEPS: usize = 60;
 /// # Errors
 /// Too few points; points on a line; none in front of all sources.
 pub fn pose_by_points(seen: &[SeenPoint<'_>]) -> Result<PointPose> {
-    let wrong = |value: String, remedy: &str| RegisterError::Option {
-        option: "points",
-        value,
-        remedy: remedy.to_owned(),
-    };
+    let wrong = |value: String, remedy: &str| RegisterError::option("points", value, remedy);
     let views = 1 + seen.iter().map(|s| s.number).max().unwrap_or(0);
     let most = (0..views).map(|v| seen.iter().filter(|s| s.number == v).count()).max();
     let mut points: Vec<Vector3<f64>> = Vec::new();

@@ -1,42 +1,21 @@
 //! The correlation ratio.
 
 use super::sums::{Formula, is_flat};
-use super::{CostAndSlopes, Kind, OfSums, Parameter};
+use super::{CostAndSlopes, Kind, OfSums};
 use serde::{Deserialize, Serialize};
+use voxalign_options::Parameters;
 
 /// Correlation ratio: 1 - eta(moving | fixed), not symmetric in the images. Serves images of one kind and
 /// of different kinds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Parameters)]
 #[serde(deny_unknown_fields, default)]
 pub struct Cr {
-    /// Bins of the fixed image.
+    /// Histogram bins
+    #[parameter(default = 256, unit = "N", least = 4, most = 4096, what = "number")]
     pub bins: usize,
 }
 
-impl Cr {
-    pub(super) const USUAL: Self = Self { bins: 256 };
-}
-
-impl Default for Cr {
-    fn default() -> Self {
-        Self::USUAL
-    }
-}
-
 impl Kind for Cr {
-    fn name(&self) -> &'static str {
-        "cr"
-    }
-
-    fn summary(&self) -> &'static str {
-        "Correlation ratio: same or different modalities"
-    }
-
-    fn parameters(&mut self) -> Vec<Parameter<'_>> {
-        let (value, range) = (&mut self.bins, 4..=4096);
-        vec![Parameter { name: "bins", value, range, what: "number" }]
-    }
-
     fn of_sums(&self) -> Option<OfSums> {
         Some(OfSums {
             formula: Formula::Ratio(correlation_ratio),

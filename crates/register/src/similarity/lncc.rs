@@ -1,17 +1,19 @@
 //! Local normalised cross correlation.
 
-use super::{Images, Kind, Parameter, PendingEnergy};
+use super::{Images, Kind, PendingEnergy};
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
 use voxalign_compute::{Device, Dims};
+use voxalign_options::Parameters;
 
 /// Local normalised cross correlation, -1 to 0:
 /// [`local_correlation`](voxalign_compute::ops::Similarity::local_correlation). Also where brightness
 /// changes slowly over an image.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Parameters)]
 #[serde(deny_unknown_fields, default)]
 pub struct Lncc {
-    /// Radius of the windows, voxels of the scale.
+    /// Radius of the windows, voxels at the current scale
+    #[parameter(default = 2, unit = "VOX", least = 1, most = 20, what = "whole number of voxels")]
     pub radius: usize,
 }
 
@@ -19,34 +21,13 @@ pub struct Lncc {
 const NOISE: f64 = 1e-4;
 
 impl Lncc {
-    pub(super) const USUAL: Self = Self { radius: 2 };
-
     /// The radius of windows along each axis.
     fn radius(&self, dims: Dims) -> [usize; 3] {
         dims.map(|n| if n > 1 { self.radius } else { 0 })
     }
 }
 
-impl Default for Lncc {
-    fn default() -> Self {
-        Self::USUAL
-    }
-}
-
 impl Kind for Lncc {
-    fn name(&self) -> &'static str {
-        "lncc"
-    }
-
-    fn summary(&self) -> &'static str {
-        "Local normalised cross correlation"
-    }
-
-    fn parameters(&mut self) -> Vec<Parameter<'_>> {
-        let (value, range) = (&mut self.radius, 1..=20);
-        vec![Parameter { name: "radius", value, range, what: "whole number of voxels" }]
-    }
-
     fn has_energy(&self) -> bool {
         true
     }

@@ -13,12 +13,13 @@
 //!
 //! let mut similarity = Similarity::named("lncc").unwrap();
 //! assert_eq!(similarity, Similarity::Lncc(Lncc::default()));
-//! assert!(similarity.set("radius", 3) && !similarity.set("bins", 32));
+//! assert!(similarity.set("radius", "3")? && !similarity.set("bins", "32")?);
 //! let written = serde_json::to_string(&similarity).unwrap();
 //! assert_eq!(written, r#"{"name":"lncc","radius":3}"#);
 //! assert_eq!(serde_json::from_str::<Similarity>(&written).unwrap(), similarity);
 //! let ignored = r#"{"name":"ssd","radius":3}"#;
 //! assert!(serde_json::from_str::<Similarity>(ignored).is_err());
+//! # Ok::<(), voxalign_options::OptionError>(())
 //! ```
 
 mod cr;
@@ -32,10 +33,10 @@ mod nmi;
 mod ssd;
 mod sums;
 
-use crate::choice::Choice;
 use crate::error::{RegisterError, Result};
 use serde::{Deserialize, Serialize};
 use voxalign_compute::{Device, Dims};
+use voxalign_options::{Choice, Parameters};
 
 pub use cr::{Cr, correlation_ratio};
 pub use energy::{Energies, PendingEnergies, PendingEnergy};
@@ -46,19 +47,6 @@ pub use ncc::{Ncc, cross_correlation};
 pub use nmi::{Nmi, normalised_mutual_information};
 pub use ssd::{Ssd, squared_difference};
 pub use sums::{CostAndSlopes, Formula, OVERLAP_WANTED, OfSums, overlap_term};
-
-/// A number that a similarity can be told.
-#[derive(Debug)]
-pub struct Parameter<'a> {
-    /// Its name at the command line and in records.
-    pub name: &'static str,
-    /// Its value.
-    pub value: &'a mut usize,
-    /// The values that it may have.
-    pub range: std::ops::RangeInclusive<usize>,
-    /// What is counted, as in `give a number of bins from 4 to 512`.
-    pub what: &'static str,
-}
 
 /// Two images on one grid, calibrated to 0 to 1.
 pub struct Images<'a, D: Device> {
@@ -92,18 +80,7 @@ impl<D: Device> Images<'_, D> {
 }
 
 /// What a kind of similarity is.
-pub trait Kind {
-    /// Its name.
-    fn name(&self) -> &'static str;
-
-    /// What it is, in one line.
-    fn summary(&self) -> &'static str;
-
-    /// The numbers that it can be told.
-    fn parameters(&mut self) -> Vec<Parameter<'_>> {
-        Vec::new()
-    }
-
+pub trait Kind: Parameters {
     /// As a function of sums over an overlap, where it is one: for affine maps.
     fn of_sums(&self) -> Option<OfSums> {
         None
@@ -131,11 +108,11 @@ pub trait Kind {
         Self: Sized,
     {
         let _ = (device, images, slope);
-        Err(RegisterError::Option {
-            option: "similarity",
-            value: self.name().to_owned(),
-            remedy: "it has no slope in every voxel; it is for affine registration".to_owned(),
-        })
+        Err(RegisterError::option(
+            "similarity",
+            std::any::type_name::<Self>().rsplit(':').next().unwrap_or_default().to_lowercase(),
+            "it has no slope in every voxel; it is for affine registration",
+        ))
     }
 
     /// As [`energy`](Self::energy) of two images of which each is the other's reference: the slope in the
@@ -158,94 +135,56 @@ pub trait Kind {
     }
 }
 
-/// Makes the enumeration of the kinds, in the order in which they are listed.
-macro_rules! similarities {
-    ($($Kind:ident $USUAL:ident),+ $(,)?) => {
-        /// A similarity with its parameters.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        #[serde(tag = "name", rename_all = "lowercase")]
-        #[allow(missing_docs)] // The kinds say what they are.
-        pub enum Similarity {
-            $($Kind($Kind)),+
-        }
-
-        $(impl From<$Kind> for Similarity {
-            fn from(kind: $Kind) -> Self {
-                Self::$Kind(kind)
-            }
-        })+
-
-        impl Choice for Similarity {
-            /// The kinds with their usual parameters.
-            const ALL: &'static [Self] = &[$(Self::$USUAL),+];
-
-            fn name(self) -> &'static str {
-                self.kind().name()
-            }
-
-            fn summary(self) -> &'static str {
-                self.kind().summary()
-            }
-        }
-
-        impl Similarity {
-            $(
-                /// With the usual parameters.
-                pub const $USUAL: Self = Self::$Kind($Kind::USUAL);
-            )+
-
-            fn kind(&self) -> &dyn Kind {
-                match self {
-                    $(Self::$Kind(kind) => kind),+
-                }
-            }
-
-            fn kind_mut(&mut self) -> &mut dyn Kind {
-                match self {
-                    $(Self::$Kind(kind) => kind),+
-                }
-            }
-
-            /// [`Kind::energy`].
-            ///
-            /// # Errors
-            /// As there.
-            pub fn energy<D: Device>(
-                &self,
-                device: &D,
-                images: Images<'_, D>,
-                slope: &mut D::Buffer<f32>,
-            ) -> Result<PendingEnergy> {
-                match self {
-                    $(Self::$Kind(kind) => kind.energy(device, images, slope)),+
-                }
-            }
-
-            /// [`Kind::energy_of_both`].
-            ///
-            /// # Errors
-            /// As there.
-            pub fn energy_of_both<D: Device>(
-                &self,
-                device: &D,
-                images: Images<'_, D>,
-                slopes: [&mut D::Buffer<f32>; 2],
-            ) -> Result<PendingEnergy> {
-                match self {
-                    $(Self::$Kind(kind) => kind.energy_of_both(device, images, slopes)),+
-                }
-            }
-        }
-    };
+/// Similarity measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Choice)]
+#[serde(tag = "name", rename_all = "lowercase")]
+#[choice(option = "similarity", heading = "Method", each = each_similarity)]
+pub enum Similarity {
+    /// Correlation ratio: same or different modalities.
+    Cr(Cr),
+    /// Mutual information: different modalities.
+    Mi(Mi),
+    /// Normalised mutual information: different modalities.
+    Nmi(Nmi),
+    /// Normalised cross correlation: same modality.
+    Ncc(Ncc),
+    /// Local normalised cross correlation.
+    Lncc(Lncc),
+    /// Mean squared difference: same modality and same intensity scale.
+    Ssd(Ssd),
 }
 
-similarities! { Cr CR, Mi MI, Nmi NMI, Ncc NCC, Lncc LNCC, Ssd SSD }
-
 impl Similarity {
+    /// [`Kind::energy`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn energy<D: Device>(
+        &self,
+        device: &D,
+        images: Images<'_, D>,
+        gradient: &mut D::Buffer<f32>,
+    ) -> Result<PendingEnergy> {
+        each_similarity!(self, kind => kind.energy(device, images, gradient))
+    }
+
+    /// [`Kind::energy_of_both`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn energy_of_both<D: Device>(
+        &self,
+        device: &D,
+        images: Images<'_, D>,
+        gradients: [&mut D::Buffer<f32>; 2],
+    ) -> Result<PendingEnergy> {
+        each_similarity!(self, kind => kind.energy_of_both(device, images, gradients))
+    }
+
     /// As a function of sums over an overlap, where it is one: for affine maps.
     #[must_use]
     pub fn of_sums(&self) -> Option<OfSums> {
-        self.kind().of_sums()
+        each_similarity!(self, kind => kind.of_sums())
     }
 
     /// Whether its sums are made by bins of the fixed image, in one of several
@@ -259,46 +198,28 @@ impl Similarity {
     /// Whether it has an energy with a slope in every voxel: for deformations.
     #[must_use]
     pub fn has_energy(&self) -> bool {
-        self.kind().has_energy()
+        each_similarity!(self, kind => kind.has_energy())
     }
 
-    /// The names and values of its parameters.
+    /// The same with so many bins, where it has a histogram.
     #[must_use]
-    pub fn parameters(&self) -> Vec<(&'static str, usize)> {
-        let mut copy = *self;
-        copy.kind_mut().parameters().iter().map(|p| (p.name, *p.value)).collect()
-    }
-
-    /// The value of a parameter, if it has that one.
-    #[must_use]
-    pub fn get(&self, name: &str) -> Option<usize> {
-        self.parameters().into_iter().find(|p| p.0 == name).map(|p| p.1)
-    }
-
-    /// Sets a parameter; whether it has one of that name.
-    pub fn set(&mut self, name: &str, value: usize) -> bool {
-        let mut all = self.kind_mut().parameters();
-        let found = all.iter_mut().find(|p| p.name == name);
-        found.map(|p| *p.value = value).is_some()
-    }
-
-    /// Checks the values of all parameters.
-    ///
-    /// # Errors
-    /// [`RegisterError::Option`] for one out of its range, with what can be given.
-    pub fn check(&self) -> Result<()> {
-        let mut copy = *self;
-        for p in copy.kind_mut().parameters() {
-            if !p.range.contains(p.value) {
-                let (low, high) = (p.range.start(), p.range.end());
-                return Err(RegisterError::Option {
-                    option: p.name,
-                    value: p.value.to_string(),
-                    remedy: format!("give a {} from {low} to {high}", p.what),
-                });
-            }
+    pub fn with_bins(mut self, bins: usize) -> Self {
+        match &mut self {
+            Self::Cr(Cr { bins: own })
+            | Self::Mi(Mi { bins: own })
+            | Self::Nmi(Nmi { bins: own }) => *own = bins,
+            Self::Ncc(_) | Self::Lncc(_) | Self::Ssd(_) => {}
         }
-        Ok(())
+        self
+    }
+
+    /// The bins of its histogram, where it has one.
+    #[must_use]
+    pub fn bins(&self) -> Option<usize> {
+        match *self {
+            Self::Cr(Cr { bins }) | Self::Mi(Mi { bins }) | Self::Nmi(Nmi { bins }) => Some(bins),
+            Self::Ncc(_) | Self::Lncc(_) | Self::Ssd(_) => None,
+        }
     }
 }
 
@@ -311,12 +232,12 @@ mod tests {
         for similarity in Similarity::ALL {
             assert!(similarity.of_sums().is_some() || similarity.has_energy(), "{similarity:?}");
             similarity.check().unwrap();
-            for (name, value) in similarity.parameters() {
-                let mut other = *similarity;
-                assert!(other.set(name, 0) && other.get(name) == Some(0));
+            for parameter in similarity.parameters() {
+                let (mut other, name) = (*similarity, parameter.name);
+                assert!(other.set(name, "0").unwrap() && other.get(name).unwrap() == "0");
                 let said = other.check().unwrap_err().to_string();
                 assert!(said.contains(name) && said.contains("from"), "{said}");
-                assert!(other.set(name, value) && other == *similarity);
+                assert!(other.set(name, &parameter.default).unwrap() && other == *similarity);
             }
         }
     }

@@ -3,25 +3,14 @@
 use super::sums::{Formula, is_flat};
 use super::{CostAndSlopes, Kind, OfSums};
 use serde::{Deserialize, Serialize};
+use voxalign_options::Parameters;
 
 /// Normalised cross correlation over the whole overlap: 1 - NCC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Parameters)]
+#[serde(deny_unknown_fields, default)]
 pub struct Ncc {}
 
-impl Ncc {
-    pub(super) const USUAL: Self = Self {};
-}
-
 impl Kind for Ncc {
-    fn name(&self) -> &'static str {
-        "ncc"
-    }
-
-    fn summary(&self) -> &'static str {
-        "Normalised cross correlation: same modality"
-    }
-
     fn of_sums(&self) -> Option<OfSums> {
         Some(OfSums {
             formula: Formula::Moments(cross_correlation),

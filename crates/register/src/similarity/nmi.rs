@@ -3,46 +3,25 @@
 use super::information::information;
 use super::joint::Joint;
 use super::sums::Formula;
-use super::{CostAndSlopes, Images, Kind, OfSums, Parameter, PendingEnergy};
+use super::{CostAndSlopes, Images, Kind, OfSums, PendingEnergy};
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
 use voxalign_compute::Device;
+use voxalign_options::Parameters;
 
 /// Normalised mutual information: -(H(F) + H(M)) / H(F, M), -2 to -1.
 ///
 /// Rows are hard bins of the fixed image, columns windows over the moving one; where both move, both are
 /// windows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Parameters)]
 #[serde(deny_unknown_fields, default)]
 pub struct Nmi {
-    /// Bins of each image.
+    /// Histogram bins
+    #[parameter(default = 32, unit = "N", least = 8, most = 512, what = "number")]
     pub bins: usize,
 }
 
-impl Nmi {
-    pub(super) const USUAL: Self = Self { bins: 32 };
-}
-
-impl Default for Nmi {
-    fn default() -> Self {
-        Self::USUAL
-    }
-}
-
 impl Kind for Nmi {
-    fn name(&self) -> &'static str {
-        "nmi"
-    }
-
-    fn summary(&self) -> &'static str {
-        "Normalised mutual information: different modalities"
-    }
-
-    fn parameters(&mut self) -> Vec<Parameter<'_>> {
-        let (value, range) = (&mut self.bins, 8..=512);
-        vec![Parameter { name: "bins", value, range, what: "number" }]
-    }
-
     fn of_sums(&self) -> Option<OfSums> {
         Some(OfSums {
             formula: Formula::Joint(normalised_mutual_information),

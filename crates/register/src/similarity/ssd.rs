@@ -7,26 +7,15 @@ use serde::{Deserialize, Serialize};
 use voxalign_compute::ops::elementwise::{param, scalar, x};
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::{Device, DeviceBuffer};
+use voxalign_options::Parameters;
 
 /// Mean squared difference, `Σ w (m − f)² / Σ w`: for one kind of image with intensities on one scale. Of
 /// affine maps it is divided by the fixed image's variance.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Parameters)]
+#[serde(deny_unknown_fields, default)]
 pub struct Ssd {}
 
-impl Ssd {
-    pub(super) const USUAL: Self = Self {};
-}
-
 impl Kind for Ssd {
-    fn name(&self) -> &'static str {
-        "ssd"
-    }
-
-    fn summary(&self) -> &'static str {
-        "Mean squared difference: same modality and same intensity scale"
-    }
-
     fn of_sums(&self) -> Option<OfSums> {
         Some(OfSums {
             formula: Formula::Moments(squared_difference),

@@ -12,6 +12,7 @@ use voxalign_io::points;
 use voxalign_jobs::carry::{Reading, mesh_remedy};
 use voxalign_jobs::pair::landmark_remedy;
 use voxalign_jobs::place::Place;
+use voxalign_options::Text;
 
 pub(super) fn about_points(file: &Path, args: &InfoArgs) -> Result<Facts, Failure> {
     let grid = args.points.grid(&Printer::lines(Talk::Normal))?;
@@ -42,12 +43,10 @@ pub(super) fn about_points(file: &Path, args: &InfoArgs) -> Result<Facts, Failur
         let place = Place::of(set.points(), grid);
         facts.put("points_on_the_image", place.inside);
         if 2 * place.inside < place.all {
-            odd.push(typed(&format!(
-                "{} of {} points lie on the image; {}",
-                place.inside,
-                place.all,
-                landmark_remedy(place.mistaken, &info)
-            )));
+            odd.push(typed(
+                &Text::from(format!("{} of {} points lie on the image; ", place.inside, place.all))
+                    .and(landmark_remedy(place.mistaken, &info)),
+            ));
         }
     }
     facts.put("odd", odd);
@@ -148,12 +147,10 @@ fn about_place(
     let place = Place::of(mesh.vertices(), &grid);
     facts.put("vertices_on_the_image", place.inside);
     if 2 * place.inside < place.all {
-        odd.push(typed(&format!(
-            "{} of {} vertices lie on the image; {}",
-            place.inside,
-            place.all,
-            mesh_remedy(place.mistaken, info)
-        )));
+        odd.push(typed(
+            &Text::from(format!("{} of {} vertices lie on the image; ", place.inside, place.all))
+                .and(mesh_remedy(place.mistaken, info)),
+        ));
     }
     Ok(())
 }

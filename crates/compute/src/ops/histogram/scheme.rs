@@ -100,6 +100,8 @@ impl Display for Scheme {
     }
 }
 
+voxalign_options::text_value!(Scheme, "NAME");
+
 /// How joint histograms are made: ours, or as others made them on GPUs (section 4.3 of Li et al.
 /// 2015), for comparison. All of them count in whole units of weight and have the same bits at
 /// every run; those of the baselines are 2^-18 of the largest weight of the fixed image, so that a

@@ -1,6 +1,7 @@
 //! What the file of an anatomy can say.
 
 use super::*;
+use voxalign_options::text;
 
 fn of(text: &str) -> Result<Vec<Part>> {
     // A table of names that is in no file.
@@ -10,7 +11,7 @@ fn of(text: &str) -> Result<Vec<Part>> {
                 .map(|(label, name)| (label, name.to_owned()))
                 .into())
         }
-        false => Err(Error::input(format!("'{}' is not there", table.display()))),
+        false => Err(Error::input(text!("'{}' is not there", table.display()))),
     };
     parse(text, Path::new("folder"), &names)
 }

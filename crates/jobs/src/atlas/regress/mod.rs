@@ -22,6 +22,7 @@ use volumes::csv;
 use voxalign_compute::comm::Team;
 use voxalign_compute::select::AnyDevice;
 use voxalign_io::names::LabelNames;
+use voxalign_options::text;
 use voxalign_population::atlas::{
     FEW_SUBJECTS, Kernel, MemoryPlan, effective_number, label_volumes, largest_labels,
     mean_overlap, most_weight,
@@ -60,7 +61,7 @@ impl<'a> Regression<'a> {
         // The names of columns are in small letters.
         let column = column.to_lowercase();
         let Some(list) = study.list else {
-            return Err(Error::input(format!(
+            return Err(Error::input(text!(
                 "`regress` {column} needs `list` FILE.csv, a list with a column '{column}' that \
                  has a number for each subject"
             )));
@@ -79,7 +80,7 @@ impl<'a> Regression<'a> {
                     ),
                     None => String::new(),
                 };
-                return Err(Error::input(format!(
+                return Err(Error::input(text!(
                     "the list '{}': '{}' has no number in the column '{column}'{known}; add it, or \
                      leave the line out",
                     list.display(),
@@ -89,7 +90,7 @@ impl<'a> Regression<'a> {
         }
         for (i, at) in args.at.iter().enumerate() {
             if args.at[..i].iter().any(|other| other.value == at.value) {
-                return Err(Error::input(format!(
+                return Err(Error::input(text!(
                     "`at` has {} twice; give each value once",
                     at.text
                 )));
@@ -99,12 +100,12 @@ impl<'a> Regression<'a> {
         refuse(
             !args.volumes.is_empty() && !with_labels,
             "volumes",
-            "lists with a column 'labels'",
+            text!("lists with a column 'labels'"),
         )?;
         refuse(
             args.label_names.is_some() && !with_labels,
             "label_names",
-            "lists with a column labels",
+            text!("lists with a column labels"),
         )?;
         let names = label_names(&args.label_names, study.listener)?;
         let kernel = Kernel::gaussian(args.bandwidth.unwrap_or_default())?;
@@ -234,7 +235,7 @@ impl<'a> Regression<'a> {
         }
         for label in self.volumes {
             if !volumes.values().any(|v| v.contains_key(label)) {
-                return Err(Error::input(format!(
+                return Err(Error::input(text!(
                     "`volumes`: no label map has the label {label}; leave it out, or choose another"
                 )));
             }
@@ -347,12 +348,12 @@ impl<'a> Regression<'a> {
         let mut remarks = left_out;
         for atlas in atlases {
             if atlas.effective_number < FEW_SUBJECTS {
-                remarks.push(format!(
+                remarks.push(self.study.caller.say(text!(
                 "{column} {}: the effective number of subjects is {:.1}, so this atlas shows a few \
                  subjects rather than the population; use a larger `bandwidth`, or more subjects \
                  near {}",
                 atlas.at, atlas.effective_number, atlas.at
-            ));
+            )));
             }
             for check in atlas.verdict.checks.iter().filter(|c| !c.passed) {
                 remarks.push(format!("{column} {}: {}", atlas.at, check.words()));

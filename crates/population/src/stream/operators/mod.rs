@@ -198,5 +198,5 @@ fn units(most: f64) -> f64 {
 }
 
 fn option(option: &'static str, value: impl ToString, remedy: &str) -> PopulationError {
-    PopulationError::Option { option, value: value.to_string(), remedy: remedy.into() }
+    PopulationError::option(option, value, remedy)
 }

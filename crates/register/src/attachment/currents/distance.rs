@@ -268,11 +268,11 @@ impl<D: Device> ShapeDistance<D> {
     }
 
     fn wrong(&self, value: String) -> RegisterError {
-        RegisterError::Option {
-            option: "shape",
+        RegisterError::option(
+            "shape",
             value,
-            remedy: format!("give {} finite places, mm", self.shape.vertices().len()),
-        }
+            format!("give {} finite places, mm", self.shape.vertices().len()),
+        )
     }
 
     /// Energy and derivative, once there is a grid where one is needed.
@@ -397,11 +397,11 @@ impl<D: Device> ShapeDistance<D> {
         let (Some(OnGrid { mesh, target, masses, .. }), Some(points)) =
             (&mut self.grid, &mut self.points)
         else {
-            return Err(RegisterError::Option {
-                option: "shape",
-                value: "a distance without its grid".to_owned(),
-                remedy: "make it anew".to_owned(),
-            });
+            return Err(RegisterError::option(
+                "shape",
+                "a distance without its grid",
+                "make it anew",
+            ));
         };
         let at = if self.topology.is_some() { &self.centres } else { vertices };
         in_voxels(device, at, spacing, points)?;

@@ -71,9 +71,8 @@ impl<D: Device> Shapes<D> {
     /// # Errors
     /// Shapes that are not made of the same; a width or a weight that is not above 0.
     pub fn new(fixed: Arc<Shape>, moving: Arc<Shape>, options: ShapeOptions) -> Result<Self> {
-        let refused = |option, value: String, remedy: &str| {
-            Err(RegisterError::Option { option, value, remedy: remedy.to_owned() })
-        };
+        let refused =
+            |option, value: String, remedy: &str| Err(RegisterError::option(option, value, remedy));
         for (option, value) in [("kernel width", options.width), ("shape weight", options.weight)] {
             if !(value > 0.0 && value.is_finite()) {
                 return refused(option, value.to_string(), "give a number above 0");

@@ -74,10 +74,8 @@ impl MeshGrid {
     /// [`RegisterError::Option`] where the kernel is too narrow for the spacing, or the grid would be too large.
     pub fn around(bounds: [[f64; 3]; 2], kernel: &RadialKernel, spacing: f64) -> Result<Self> {
         let least = narrowest(kernel.shape);
-        let refused = |remedy: String| RegisterError::Option {
-            option: "kernel width",
-            value: format!("{} mm", kernel.width),
-            remedy,
+        let refused = |remedy: String| {
+            RegisterError::option("kernel width", format!("{} mm", kernel.width), remedy)
         };
         // What is just as wide counts.
         let enough = kernel.width >= least * spacing * (1.0 - 1e-9);
@@ -99,10 +97,8 @@ impl MeshGrid {
         kernel: &RadialKernel,
         spacing: f64,
     ) -> Result<Self> {
-        let refused = |remedy: String| RegisterError::Option {
-            option: "kernel width",
-            value: format!("{} mm", kernel.width),
-            remedy,
+        let refused = |remedy: String| {
+            RegisterError::option("kernel width", format!("{} mm", kernel.width), remedy)
         };
         let sizes = Self::sizes(&bounds, kernel, spacing);
         let voxels: f64 = sizes.iter().product();

@@ -225,5 +225,5 @@ impl Shape {
 }
 
 fn wrong(value: String, remedy: &str) -> RegisterError {
-    RegisterError::Option { option: "shape", value, remedy: remedy.to_owned() }
+    RegisterError::option("shape", value, remedy)
 }

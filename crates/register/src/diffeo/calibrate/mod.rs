@@ -159,11 +159,11 @@ fn check_top(top: f64) -> Result<()> {
     if top > 0.0 && top <= 1.0 {
         return Ok(());
     }
-    Err(RegisterError::Option {
-        option: "the quantile of the foreground that maps to 1",
-        value: top.to_string(),
-        remedy: "give a number above 0 and up to 1".to_owned(),
-    })
+    Err(RegisterError::option(
+        "the quantile of the foreground that maps to 1",
+        top,
+        "give a number above 0 and up to 1",
+    ))
 }
 
 fn constant(role: &'static str, value: f32, masked: bool) -> RegisterError {
@@ -193,13 +193,8 @@ impl Default for HistogramMatch {
 
 impl HistogramMatch {
     fn check(&self) -> Result<()> {
-        let bad = |option, value: usize, remedy: &str| {
-            Err(RegisterError::Option {
-                option,
-                value: value.to_string(),
-                remedy: remedy.to_owned(),
-            })
-        };
+        let bad =
+            |option, value: usize, remedy: &str| Err(RegisterError::option(option, value, remedy));
         match (self.levels, self.points) {
             (2..=65_536, 1..=255) => Ok(()),
             (2..=65_536, n) => bad("the number of match points", n, "give a number from 1 to 255"),

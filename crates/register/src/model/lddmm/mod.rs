@@ -19,9 +19,9 @@ mod path;
 mod pull;
 mod storage;
 
-use super::options::DeformOptions;
+use super::kinds::{Kind, Matching};
 use super::points::lattice;
-use super::solver::{self, Solver};
+use super::solver::{Solver, SolverKind};
 use super::{Borrower, Buffers, Found, Model, Pull};
 use crate::attachment::Attachment;
 use crate::attachment::images::{DeviceImage, Moved, seen};
@@ -37,6 +37,7 @@ use voxalign_compute::ops::elastic::ElasticOperator;
 use voxalign_compute::ops::elementwise::{param, x};
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_image::{Affine, Grid};
+use voxalign_options::{Choice, OptionError, Parameters};
 
 pub use storage::Storage;
 
@@ -104,10 +105,69 @@ impl Default for Pace {
     }
 }
 
+/// A geodesic path of deformations, whose length an elastic operator gives.
+#[derive(Debug, Clone, Copy, PartialEq, Parameters)]
+pub struct Lddmm {
+    /// Largest displacement of the first iteration at a scale, voxels of it
+    #[parameter(
+        default = 0.5,
+        unit = "VOX",
+        above = 0.0,
+        most = 2.0,
+        what = "number of voxels",
+        heading = "Schedule"
+    )]
+    pub step: f64,
+    /// Number of time steps of the velocity
+    #[parameter(default = 10, least = 1, most = 1000, heading = "Smoothness")]
+    pub time_steps: usize,
+    /// The similarity has the weight 1 / sigma^2 relative to the length of the path
+    #[parameter(
+        default = 0.1,
+        unit = "SIGMA",
+        above = 0.0,
+        remedy = "give a number above 0, such as 0.1",
+        heading = "Smoothness"
+    )]
+    pub lddmm_sigma: f64,
+    /// What is kept of the path over time; with less, half precision changes the result in its last digits
+    #[parameter(default = Storage::Full)]
+    pub path_storage: Storage,
+}
+
+impl Kind for Lddmm {
+    type Model<D: Device> = LddmmModel<D>;
+
+    fn model<D: Device>(self, matching: &Matching, grid: &Grid) -> LddmmModel<D> {
+        LddmmModel::new(self, matching, grid)
+    }
+
+    fn bytes_per_voxel(self) -> u64 {
+        64 + self.path_storage.bytes(1, self.time_steps as u64, 1)
+    }
+
+    /// A path has the length that an elastic operator gives it, so that a Gaussian cannot take its place.
+    fn usual_solver(self) -> SolverKind {
+        SolverKind::FFT
+    }
+
+    fn check_solver(self, solver: &SolverKind) -> Result<(), OptionError> {
+        if solver.operator().is_some() {
+            return Ok(());
+        }
+        let remedy =
+            "it defines no norm of the velocity, which LDDMM minimises; use fft, sor, cg or hybrid";
+        Err(OptionError::value("solver", solver.name(), remedy))
+    }
+}
+
 /// Steps of gradient descent in the velocities of paths. The subjects share what a step needs; where there
 /// are several, solvers start from nothing at each step.
-pub struct Lddmm<D: Device> {
-    options: DeformOptions,
+pub struct LddmmModel<D: Device> {
+    options: Lddmm,
+    solver: SolverKind,
+    /// The factor of the finest scale.
+    finest: u64,
     grid: Grid,
     /// Whether there is one subject only.
     alone: bool,
@@ -128,11 +188,13 @@ pub struct LddmmState<D: Device> {
     stiff: Option<Stiff<D>>,
 }
 
-impl<D: Device> Lddmm<D> {
-    /// On a grid, with options.
+impl<D: Device> LddmmModel<D> {
+    /// On a grid.
     #[must_use]
-    pub fn new(options: DeformOptions, grid: &Grid) -> Self {
-        Self { options, grid: grid.clone(), alone: false, work: None, history: Vec::new() }
+    pub fn new(options: Lddmm, matching: &Matching, grid: &Grid) -> Self {
+        let finest = matching.multiscale.scales().last().map_or(1, |s| s.factor as u64);
+        let (solver, grid, history) = (matching.solver, grid.clone(), Vec::new());
+        Self { options, solver, finest, grid, alone: false, work: None, history }
     }
 }
 
@@ -176,7 +238,7 @@ impl<D: Device> Work<D> {
     }
 }
 
-impl<D: Device> Lddmm<D> {
+impl<D: Device> LddmmModel<D> {
     fn make_work(&mut self, device: &D, path: &Path<D>, channels: usize) -> Result<()> {
         if self.work.is_some() {
             return Ok(());
@@ -190,10 +252,11 @@ impl<D: Device> Lddmm<D> {
         let images = |_| (0..every).map(|_| Ok(device.alloc(n)?)).collect::<Result<Vec<_>>>();
         let segments = steps.div_ceil(every);
         let vectors = || device.alloc::<f32>(3 * n);
-        let solver = &self.options.solver;
+        self.options.check_solver(&self.solver)?;
+        let operator = self.solver.operator().copied().unwrap_or_default();
         self.work = Some(Work {
-            solver: solver::build(device, path.dims, path.spacing, solver)?,
-            operator: solver.operator(path.spacing),
+            solver: self.solver.build(device, path.dims, path.spacing)?,
+            operator: operator.on(path.spacing),
             velocity: path.room(device, 3 * n)?,
             field: vectors()?,
             spare: vectors()?,
@@ -267,7 +330,7 @@ impl<D: Device> Lddmm<D> {
         let has_images = energies.has_images;
         let (images, points) = energies.values()?;
         energy.similarity = images + points.iter().sum::<f64>();
-        let weight = 1.0 / (self.options.sigma * self.options.sigma);
+        let weight = 1.0 / (self.options.lddmm_sigma * self.options.lddmm_sigma);
         let total = energy.path + weight * energy.similarity;
         if self.alone {
             self.history.push(energy);
@@ -352,7 +415,7 @@ impl<D: Device> Lddmm<D> {
 /// The largest rate: more would turn the velocity around.
 const MOST: f64 = 0.5;
 
-impl<D: Device> Model<D> for Lddmm<D> {
+impl<D: Device> Model<D> for LddmmModel<D> {
     type State = LddmmState<D>;
 
     fn fields_each(&self) -> usize {
@@ -377,9 +440,9 @@ impl<D: Device> Model<D> for Lddmm<D> {
         affine: &Affine,
         channels: usize,
     ) -> Result<LddmmState<D>> {
-        let (storage, steps) = (self.options.storage, self.options.time_steps);
-        let finest = self.options.schedule.last().map_or(1, |s| s.factor as u64);
-        let voxels = self.grid.dims().iter().map(|&n| (n as u64).div_ceil(finest)).product();
+        let (storage, steps) = (self.options.path_storage, self.options.time_steps);
+        let coarse = |n: &usize| (*n as u64).div_ceil(self.finest);
+        let voxels = self.grid.dims().iter().map(coarse).product();
         storage.check(voxels, steps as u64, channels as u64, device.memory().free)?;
         self.alone = true;
         let (affine, path) = (*affine, Path::new(steps, storage));

@@ -1,29 +1,20 @@
 //! How much of a path is kept, and how.
 
-use crate::choice::{Choice, choices};
 use crate::error::{RegisterError, Result};
-use serde::{Deserialize, Serialize};
 use voxalign_compute::Device;
 use voxalign_image::memory::amount;
+use voxalign_options::Choice;
 
 /// How velocities and images over time are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Choice)]
 pub enum Storage {
-    /// Velocities in single precision, all images.
+    /// Velocities in single precision, all images of the path.
     #[default]
     Full,
-    /// Velocities in half precision, all images.
+    /// Velocities in half precision, all images of the path.
     Half,
-    /// Velocities in half precision; images of some times, from which the others are made again.
+    /// Velocities in half precision; most images of the path are made again when they are needed.
     Checkpoints,
-}
-
-choices! { Storage:
-    Full "full" "Velocities in single precision, all images of the path",
-    Half "half" "Velocities in half precision, all images of the path",
-    Checkpoints "checkpoints" "Velocities in half precision; most images of the path are made again when \
-                               they are needed",
 }
 
 impl Storage {
@@ -57,15 +48,15 @@ impl Storage {
         } else {
             format!("give {}", fit.join(" or "))
         };
-        Err(RegisterError::Option {
-            option: "path storage",
-            value: self.name().to_owned(),
-            remedy: format!(
+        Err(RegisterError::option(
+            "path_storage",
+            self.name(),
+            format!(
                 "that takes {} of memory, and {} are free; {help}",
                 amount(needed(self)),
                 amount(free)
             ),
-        })
+        ))
     }
 }
 

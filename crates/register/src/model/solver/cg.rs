@@ -10,8 +10,9 @@ use std::sync::LazyLock;
 use voxalign_compute::Device;
 use voxalign_compute::ops::elementwise::{Expr, scalar, select, x};
 use voxalign_compute::ops::reduce::Reduction;
+use voxalign_options::Parameters;
 
-use super::{LinearOperator, Solution, Solver, relative};
+use super::{Kind, LinearOperator, Operator, Solution, Solver, relative};
 use crate::error::Result;
 
 /// Iterations between two looks at the residual, each of which waits for the device.
@@ -35,6 +36,43 @@ static UPDATES: LazyLock<Updates> = LazyLock::new(|| {
         direction: x(1) - ratio * x(0),
     }
 });
+
+/// The operator is inverted by conjugate gradients.
+#[derive(Debug, Clone, Copy, PartialEq, Parameters)]
+pub struct Cg {
+    /// Its constants.
+    #[parameter(flatten)]
+    pub operator: Operator,
+    /// Maximum number of iterations per velocity
+    #[parameter(default = 200, least = 1)]
+    pub solver_iterations: usize,
+    /// Relative residual at which iterations stop
+    #[parameter(
+        default = 0.001,
+        unit = "R",
+        above = 0.0,
+        below = 1.0,
+        remedy = "give a relative residual between 0 and 1, such as 0.001"
+    )]
+    pub solver_tolerance: f64,
+}
+
+impl Kind for Cg {
+    fn operator(&self) -> Option<&Operator> {
+        Some(&self.operator)
+    }
+
+    fn build<D: Device>(
+        &self,
+        device: &D,
+        dims: [usize; 3],
+        spacing: [f64; 3],
+    ) -> Result<Box<dyn Solver<D>>> {
+        let of = self.operator.of(dims, spacing);
+        let (most, tolerance) = (self.solver_iterations, self.solver_tolerance);
+        Ok(Box::new(ConjugateGradients::new(device, of, of.len(), most, tolerance)?))
+    }
+}
 
 /// Conjugate gradients for the operator `A`, with an approximate inverse of it or without.
 pub struct ConjugateGradients<D: Device, A> {

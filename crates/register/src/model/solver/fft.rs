@@ -8,15 +8,50 @@
 use voxalign_compute::Device;
 use voxalign_compute::ops::elastic::{Boundary, ElasticOperator};
 use voxalign_compute::ops::fourier::spectrum_len;
+use voxalign_options::Parameters;
 
 use super::cg::ConjugateGradients;
-use super::{Elasticity, LinearOperator, Solution, Solver};
+use super::{Elasticity, Kind, LinearOperator, Operator, Solution, Solver};
 use crate::error::Result;
 
 /// The relative residual at which coupled components with boundaries of zeros count as exact.
 const EXACT: f64 = 1e-6;
 /// The most iterations that they get; some tens are needed.
 const ITERATIONS: usize = 500;
+
+/// The operator is inverted in frequencies. Those of a grid that repeats itself are some times faster to find than sines.
+#[derive(Debug, Clone, Copy, PartialEq, Parameters)]
+pub struct Fft {
+    /// Its constants.
+    #[parameter(flatten, default = Operator { boundary: Boundary::Periodic, ..Operator::USUAL })]
+    pub operator: Operator,
+}
+
+impl Kind for Fft {
+    fn operator(&self) -> Option<&Operator> {
+        Some(&self.operator)
+    }
+
+    fn transform_length(&self, n: usize) -> Option<usize> {
+        match self.operator.boundary {
+            Boundary::Periodic => n.is_multiple_of(2).then_some(n),
+            Boundary::Zero => Some(n + 1),
+        }
+    }
+
+    fn build<D: Device>(
+        &self,
+        device: &D,
+        dims: [usize; 3],
+        spacing: [f64; 3],
+    ) -> Result<Box<dyn Solver<D>>> {
+        Ok(Box::new(Direct::new(device, self.operator.of(dims, spacing))?))
+    }
+
+    fn starts_from_last(&self) -> bool {
+        false
+    }
+}
 
 /// The exact solution.
 pub struct Direct<D: Device> {

@@ -2,9 +2,33 @@
 
 use voxalign_compute::Device;
 use voxalign_compute::ops::filter::GaussianMethod;
+use voxalign_options::Parameters;
 
-use super::{Solution, Solver};
+use super::{Kind, Solution, Solver};
 use crate::error::Result;
+
+/// A Gaussian in place of the operator.
+#[derive(Debug, Clone, Copy, PartialEq, Parameters)]
+pub struct Gaussian {
+    /// Standard deviation of the Gaussian, voxels at the current scale
+    #[parameter(default = 1.732, unit = "VOX", above = 0.0, what = "number of voxels")]
+    pub sigma: f64,
+}
+
+impl Kind for Gaussian {
+    fn build<D: Device>(
+        &self,
+        device: &D,
+        dims: [usize; 3],
+        _: [f64; 3],
+    ) -> Result<Box<dyn Solver<D>>> {
+        Ok(Box::new(Smoothing::new(device, dims, self.sigma)))
+    }
+
+    fn starts_from_last(&self) -> bool {
+        false
+    }
+}
 
 /// Velocities that are smoothed forces.
 #[derive(Debug)]

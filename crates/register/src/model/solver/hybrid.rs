@@ -1,11 +1,12 @@
 //! The direct solver at first, then a few iterations from the last solution (Ha 2011, section 2.3.4).
 
 use voxalign_compute::Device;
+use voxalign_options::Parameters;
 
 use super::cg::ConjugateGradients;
 use super::fft::Direct;
 use super::sor::Relaxation;
-use super::{Elasticity, Solution, Solver};
+use super::{Elasticity, Kind, Operator, Solution, Solver};
 use crate::error::Result;
 
 /// Sweeps of a call where nothing else is said. Two leave about half of the change from step to step
@@ -14,14 +15,38 @@ const SWEEPS: usize = 2;
 /// Conjugate gradients, which begin anew at each call.
 const GRADIENTS: usize = 4;
 
-/// The most iterations of a call that starts from the last solution: sweeps where components do not depend on each
-/// other, else conjugate gradients.
-pub(super) fn usual(beta: f64) -> usize {
-    if beta == 0.0 { SWEEPS } else { GRADIENTS }
+/// The relative residual at which iterations end before that.
+const TOLERANCE: f64 = 1e-3;
+
+/// The operator is inverted exactly the first time, then by a few iterations from the last solution.
+#[derive(Debug, Clone, Copy, PartialEq, Parameters)]
+pub struct Hybrid {
+    /// Its constants.
+    #[parameter(flatten)]
+    pub operator: Operator,
+    /// Maximum number of iterations per velocity
+    #[parameter(default = None, least = 1, says = "2 sweeps, or 4 conjugate gradients with beta", remedy = "give a number of 1 or more")]
+    pub solver_iterations: Option<usize>,
+}
+
+impl Kind for Hybrid {
+    fn operator(&self) -> Option<&Operator> {
+        Some(&self.operator)
+    }
+
+    fn build<D: Device>(
+        &self,
+        device: &D,
+        dims: [usize; 3],
+        spacing: [f64; 3],
+    ) -> Result<Box<dyn Solver<D>>> {
+        let of = self.operator.of(dims, spacing);
+        Ok(Box::new(HybridSolver::new(device, of, self.solver_iterations, TOLERANCE)?))
+    }
 }
 
 /// The direct solver at first, then iterations.
-pub struct Hybrid<D: Device> {
+pub struct HybridSolver<D: Device> {
     direct: Direct<D>,
     iterative: Iterative<D>,
     iterations: usize,
@@ -34,7 +59,7 @@ enum Iterative<D: Device> {
     Gradients(Box<ConjugateGradients<D, Elasticity>>),
 }
 
-impl<D: Device> Hybrid<D> {
+impl<D: Device> HybridSolver<D> {
     /// With so many iterations a call: sweeps of relaxation, each of which is one pass over memory,
     /// or conjugate gradients where components depend on each other or there are no two colours.
     ///
@@ -61,7 +86,7 @@ impl<D: Device> Hybrid<D> {
     }
 }
 
-impl<D: Device> Solver<D> for Hybrid<D> {
+impl<D: Device> Solver<D> for HybridSolver<D> {
     fn solve(&mut self, f: &D::Buffer<f32>, v: &mut D::Buffer<f32>) -> Result<Solution> {
         if !self.is_warm {
             self.is_warm = true;

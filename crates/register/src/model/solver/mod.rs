@@ -2,13 +2,13 @@
 //!
 //! `L` is the elastic operator ([`voxalign_compute::ops::elastic`]). The direct solver is exact; the
 //! iterative ones start from the solution of the last call, which in a registration is near, and so
-//! need a few passes over memory (Ha 2011, section 2.3.4). [`build`] makes the one that is asked for.
+//! need a few passes over memory (Ha 2011, section 2.3.4). [`SolverKind::build`] makes the one that is asked for.
 
 pub mod cg;
 pub mod fft;
 pub mod gaussian;
 pub mod hybrid;
-mod options;
+mod kinds;
 pub mod sor;
 
 use voxalign_compute::Device;
@@ -17,7 +17,12 @@ use voxalign_compute::ops::reduce::Reduction;
 
 use crate::error::Result;
 
-pub use options::{SolverKind, SolverOptions, build};
+pub use cg::Cg;
+pub use fft::Fft;
+pub use gaussian::Gaussian;
+pub use hybrid::Hybrid;
+pub use kinds::{Kind, Operator, SolverKind};
+pub use sor::Sor;
 
 /// How a solution was found.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

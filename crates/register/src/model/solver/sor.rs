@@ -1,12 +1,49 @@
 //! Red-black successive over-relaxation (Ha 2011, section 2.3.5).
 
 use voxalign_compute::Device;
+use voxalign_options::Parameters;
 
-use super::{Elasticity, Solution, Solver};
+use super::{Elasticity, Kind, Operator, Solution, Solver};
 use crate::error::Result;
 
 /// Iterations between two looks at the residual, each of which waits for the device.
 const CHECK_EVERY: usize = 8;
+
+/// The operator is inverted by sweeps of relaxation.
+#[derive(Debug, Clone, Copy, PartialEq, Parameters)]
+pub struct Sor {
+    /// Its constants.
+    #[parameter(flatten)]
+    pub operator: Operator,
+    /// Maximum number of iterations per velocity
+    #[parameter(default = 200, least = 1)]
+    pub solver_iterations: usize,
+    /// Relative residual at which iterations stop
+    #[parameter(
+        default = 0.001,
+        unit = "R",
+        above = 0.0,
+        below = 1.0,
+        remedy = "give a relative residual between 0 and 1, such as 0.001"
+    )]
+    pub solver_tolerance: f64,
+}
+
+impl Kind for Sor {
+    fn operator(&self) -> Option<&Operator> {
+        Some(&self.operator)
+    }
+
+    fn build<D: Device>(
+        &self,
+        device: &D,
+        dims: [usize; 3],
+        spacing: [f64; 3],
+    ) -> Result<Box<dyn Solver<D>>> {
+        let of = self.operator.of(dims, spacing);
+        Ok(Box::new(Relaxation::new(device, of, self.solver_iterations, self.solver_tolerance)?))
+    }
+}
 
 /// Sweeps with the best factor.
 #[derive(Debug)]

@@ -13,12 +13,13 @@ use voxalign_image::{Affine, Grid, Matrix3, Matrix4, Vector3};
 /// # Errors
 /// A map without a real square root, such as a reflection.
 pub fn square_root(affine: &Affine) -> Result<Affine> {
-    let failed = || RegisterError::Option {
-        option: "model",
-        value: "symmetric".to_owned(),
-        remedy: "the affine transform mirrors or turns by 180 degrees, so that no transform lies \
-                 half-way; use greedy"
-            .to_owned(),
+    let failed = || {
+        RegisterError::option(
+            "model",
+            "symmetric",
+            "the affine transform mirrors or turns by 180 degrees, so that no transform lies \
+                 half-way; use greedy",
+        )
     };
     let full = affine.to_homogeneous();
     let (mut y, mut z) = (full, Matrix4::identity());

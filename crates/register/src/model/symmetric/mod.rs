@@ -11,8 +11,9 @@
 mod middle;
 
 use super::held::PointState;
+use super::kinds::{Flow, Kind, Matching, StepRule};
 use super::mover::{Kept, Mover, Way, has_memory, kept, of_model};
-use super::options::{DeformOptions, StepRule};
+use super::solver::SolverKind;
 use super::{Borrower, Buffers, Counts, FixedImage, Found, Model, Pull, Shift};
 use crate::attachment::images::{DeviceImage, Moved, both, clamp_weights, onto, seen, seen_at};
 use crate::error::{RegisterError, Result};
@@ -23,12 +24,44 @@ use voxalign_compute::ops::flow::Inversion;
 use voxalign_compute::ops::resample::Interpolation;
 use voxalign_compute::{Device, DeviceBuffer, IDENTITY};
 use voxalign_image::{Affine, Grid};
+use voxalign_options::Parameters;
 
 pub use middle::{middle_grid, square_root};
 
+/// Both images flow to a middle.
+#[derive(Debug, Clone, Copy, PartialEq, Parameters)]
+pub struct Symmetric {
+    /// Its steps.
+    #[parameter(flatten)]
+    pub flow: Flow,
+}
+
+impl Kind for Symmetric {
+    type Model<D: Device> = SymmetricModel<D>;
+
+    fn model<D: Device>(self, matching: &Matching, grid: &Grid) -> SymmetricModel<D> {
+        SymmetricModel::new(self, matching.solver, grid)
+    }
+
+    fn bytes_per_voxel(self) -> u64 {
+        155
+    }
+
+    /// There has to be a half-way map.
+    fn check_start(self, affine: &Affine) -> Result<()> {
+        square_root(affine).map(|_| ())
+    }
+
+    /// The middle has to show all of both images.
+    fn takes_parts(self) -> bool {
+        false
+    }
+}
+
 /// Symmetric steps.
-pub struct Symmetric<D: Device> {
-    options: DeformOptions,
+pub struct SymmetricModel<D: Device> {
+    flow: Flow,
+    solver: SolverKind,
     grid: Grid,
     /// Whether there is one subject only.
     alone: bool,
@@ -79,24 +112,24 @@ impl<D: Device> SymmetricState<D> {
     }
 }
 
-impl<D: Device> Symmetric<D> {
-    /// On a grid, with options.
+impl<D: Device> SymmetricModel<D> {
+    /// On a grid.
     #[must_use]
-    pub fn new(options: DeformOptions, grid: &Grid) -> Self {
-        let has_memory = has_memory(&options);
-        Self { options, grid: grid.clone(), alone: false, has_memory, work: None }
+    pub fn new(Symmetric { flow }: Symmetric, solver: SolverKind, grid: &Grid) -> Self {
+        let has_memory = has_memory(&flow, &solver);
+        Self { flow, solver, grid: grid.clone(), alone: false, has_memory, work: None }
     }
 
     /// Half the way each.
     fn first_step(&self) -> f64 {
-        0.5 * self.options.step
+        0.5 * self.flow.step
     }
 
     fn make_work(&mut self, device: &D, channels: usize) -> Result<()> {
         if self.work.is_some() {
             return Ok(());
         }
-        let mover = || Mover::new(device, &self.grid, &self.options, self.first_step(), self.alone);
+        let mover = || Mover::new(device, &self.grid, &self.solver, self.first_step(), self.alone);
         let movers = [mover()?, mover()?];
         let image = |_| Ok(device.alloc(self.grid.len())?);
         let images = || (0..channels).map(image).collect::<Result<Vec<_>>>();
@@ -105,7 +138,7 @@ impl<D: Device> Symmetric<D> {
     }
 }
 
-impl<D: Device> Model<D> for Symmetric<D> {
+impl<D: Device> Model<D> for SymmetricModel<D> {
     type State = SymmetricState<D>;
 
     fn samples(fixed: &Grid, moving: &Grid, affine: &Affine) -> Result<Grid> {
@@ -245,7 +278,7 @@ impl<D: Device> Model<D> for Symmetric<D> {
         // Among several, a subject counts where it shows something now.
         let shown = if self.alone { None } else { self.shown(device, state)? };
         let counts = if self.alone { counts } else { Counts { given: shown.as_ref(), ..counts } };
-        let (step, total_sigma) = (self.first_step(), self.options.total_sigma);
+        let (step, total_sigma) = (self.first_step(), self.flow.total_sigma);
         let Some(Work { movers, values }) = &mut self.work else {
             return Ok(PendingEnergies::default());
         };
@@ -286,7 +319,7 @@ impl<D: Device> Model<D> for Symmetric<D> {
                 .collect();
             Mover::start(movers, device, &mut sources, &images, &ways, points)
         })?;
-        if self.options.step_rule == StepRule::Adaptive {
+        if self.flow.step_rule == StepRule::Adaptive {
             energies = Mover::adapt(movers, energies)?;
         }
         for (mover, field) in movers.iter_mut().zip(&mut state.fields) {

@@ -2,7 +2,7 @@
 
 use super::certainty;
 use super::level::{Compared, Level};
-use super::options::{PoseSearch, Range};
+use super::options::{PoseRange, PoseSearch};
 use super::search::{Search, Tally};
 use crate::error::{RegisterError, Result};
 use crate::search::Steps;
@@ -99,10 +99,10 @@ impl<D: Device> Search<'_, '_, D> {
         let turn = self.start.matrix.transpose() * found.matrix;
         let angle = ((turn.trace() - 1.0) / 2.0).clamp(-1.0, 1.0).acos();
         let most = |range: f64, least: f64| 3f64.sqrt() * range.max(least);
-        let near = Range::default();
+        let near = PoseRange::default().radians();
         let parts = [
-            moved.norm() / most(options.range.translation, 0.25 * near.translation),
-            angle / most(options.range.rotation, 0.25 * near.rotation),
+            moved.norm() / most(options.range.radians().translation, 0.25 * near.translation),
+            angle / most(options.range.radians().rotation, 0.25 * near.rotation),
         ];
         Ok(Some(parts[0].max(parts[1])))
     }

@@ -36,11 +36,11 @@ impl<'a, D: Device> PreparedCt<'a, D> {
         }
         let most = ct.data().par_iter().copied().reduce(|| 0.0, f32::max);
         if most > MOST {
-            return Err(RegisterError::Option {
-                option: "attenuation of the CT",
-                value: format!("{most} / mm"),
-                remedy: "give linear attenuation coefficients in 1/mm: water has 0.02".to_owned(),
-            });
+            return Err(RegisterError::option(
+                "attenuation of the CT",
+                format!("{most} / mm"),
+                "give linear attenuation coefficients in 1/mm: water has 0.02",
+            ));
         }
         let (middle, radius) =
             middle(ct).ok_or(RegisterError::Constant { role: "CT", value: 0.0, within: "" })?;

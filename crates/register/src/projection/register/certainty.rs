@@ -3,7 +3,6 @@
 use super::geometry::{Frame, NUMBERS, Refinement, one};
 use super::level::{Compared, Level, WORTH};
 use super::search::{Search, Tally};
-use crate::choice::Choice;
 use crate::error::Result;
 use crate::projection::numbers::between;
 use crate::projection::objective::XrayObjective;
@@ -15,6 +14,7 @@ use crate::search::{Evaluation, Objective, Steps};
 use nalgebra::{DMatrix, DVector, Matrix6, Vector6};
 use voxalign_compute::Device;
 use voxalign_image::{Affine, Vector3};
+use voxalign_options::Choice;
 
 /// How certain a pose is. All of six numbers: how far the [centre](super::PoseResult::centre) is moved along the axes of the room, mm,
 /// and the CT turned about them, radians.

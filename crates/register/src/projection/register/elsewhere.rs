@@ -1,7 +1,7 @@
 //! Whether a pose stands alone: the best poses elsewhere, and the lead over them.
 
 use super::level::{Compared, Level};
-use super::options::Range;
+use super::options::{PoseRange, Range};
 use super::search::{Search, Tally, steps};
 use crate::error::Result;
 use crate::projection::rotations::evenly;
@@ -42,10 +42,10 @@ impl<D: Device> Search<'_, '_, D> {
     /// where none was looked at in another place, there is none.
     pub(super) fn elsewhere(&mut self, levels: &[Level<'_, D>], best: &Pose) -> Result<()> {
         let options = self.options;
-        let floor = Range::default();
+        let floor = PoseRange::default().radians();
         let range = Range {
-            translation: options.range.translation.max(floor.translation),
-            rotation: options.range.rotation.max(floor.rotation),
+            translation: options.range.radians().translation.max(floor.translation),
+            rotation: options.range.radians().rotation.max(floor.rotation),
         };
         let seed = options.seed.wrapping_add(3000);
         let mut poses = self.around(*best, range, PROBES, seed);

@@ -3,28 +3,21 @@
 use super::certainty;
 use super::level::{Compared, Level};
 use super::search::{Search, Tally};
-use crate::choice::{Choice, choices};
 use crate::error::{RegisterError, Result};
 use crate::projection::objective::{View, XrayObjective};
 use crate::search::Objective;
 use crate::search::pose::{Freedom, Pose};
-use serde::{Deserialize, Serialize};
 use voxalign_compute::Device;
 use voxalign_image::{Vector3, XrayGeometry};
+use voxalign_options::Choice;
 
 /// What of the geometry of each view is refined together with a pose.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Choice)]
 pub enum Refinement {
-    /// The distance of the detector from the source.
+    /// How far the detector is from the source, by which all is seen larger or smaller.
     Distance,
-    /// The place of the detector in its plane.
+    /// Where the detector is in its plane: shifts along its columns and rows.
     PrincipalPoint,
-}
-
-choices! { Refinement:
-    Distance "distance" "How far the detector is from the source, by which all is seen larger or smaller",
-    PrincipalPoint "principal-point" "Where the detector is in its plane: shifts along its columns and rows",
 }
 
 impl Refinement {
@@ -140,12 +133,11 @@ pub(super) struct Change {
 /// Refuses views that tell nothing of geometries.
 pub(super) fn check(refine: Option<Refinement>, views: &[View<'_>]) -> Result<()> {
     let Some(refine) = refine.filter(|_| views.len() < VIEWS) else { return Ok(()) };
-    Err(RegisterError::Option {
-        option: "refine",
-        value: refine.name().to_owned(),
-        remedy: "one view does not tell its geometry from the depth and the place of the CT: give another view, or leave it out"
-            .to_owned(),
-    })
+    Err(RegisterError::option(
+        "refine",
+        refine.name(),
+        "one view does not tell its geometry from the depth and the place of the CT: give another view, or leave it out",
+    ))
 }
 
 /// The numbers of a view with one of them changed.

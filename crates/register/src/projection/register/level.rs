@@ -144,14 +144,14 @@ impl<'c, D: Device> Level<'c, D> {
             let end = [(x + w) / factor, (y + h) / factor];
             let counts = [0, 1].map(|a| end[a].saturating_sub(begin[a]));
             if factor > 1 && counts.iter().any(|n| *n < FEWEST) {
-                return Err(RegisterError::Option {
-                    option: "levels",
-                    value: format!(
+                return Err(RegisterError::option(
+                    "levels",
+                    format!(
                         "{size} mm, of which {} x {} pixels are compared",
                         counts[0], counts[1]
                     ),
-                    remedy: format!("give smaller ones: {FEWEST} x {FEWEST} pixels are needed"),
-                });
+                    format!("give smaller ones: {FEWEST} x {FEWEST} pixels are needed"),
+                ));
             }
             let binned = binned_image(view.geometry, view.image, view.without, factor)?;
             let Binned { geometry, image, without } = binned;

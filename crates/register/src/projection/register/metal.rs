@@ -5,27 +5,20 @@ use super::level::{Level, Shown};
 use super::options::PoseOptions;
 use super::relation::{Curve, FEWEST, Relation, Response, correlation, quantile};
 use super::search::Search;
-use crate::choice::choices;
 use crate::error::{RegisterError, Result};
 use crate::projection::objective::View;
-use serde::{Deserialize, Serialize};
 use voxalign_compute::Device;
 use voxalign_image::{Affine, memory};
+use voxalign_options::Choice;
 
 /// What becomes of pixels that show what the CT does not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Choice)]
 pub enum Metal {
-    /// They are found, and left out.
+    /// What an X-ray image shows and the CT does not, such as metal or text, is found and left out.
     #[default]
     Mask,
-    /// They count as all others do.
+    /// All pixels count.
     Keep,
-}
-
-choices! { Metal:
-    Mask "mask" "What an X-ray image shows and the CT does not, such as metal or text, is found and left out",
-    Keep "keep" "All pixels count",
 }
 
 /// The largest part of the pixels of a view that is left out: where more differs, the pose is doubtful and not the image.

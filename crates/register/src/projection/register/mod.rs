@@ -25,7 +25,7 @@ pub use expected::ExpectedError;
 pub use geometry::{Refined, RefinedView, Refinement};
 pub use landscape::{Landscape, PARAMETERS};
 pub use metal::Metal;
-pub use options::{PoseOptions, PoseSearch, Range};
+pub use options::{PoseOptions, PoseRange, PoseSearch, Range};
 pub use relation::Response;
 pub use suspects::Suspect;
 pub use track::{Loss, TrackOptions, TrackStatus, TrackView, Tracked, Tracker};
@@ -119,7 +119,7 @@ impl<D: Device> PreparedCt<'_, D> {
         options: &PoseOptions,
         progress: &dyn Progress,
     ) -> Result<PoseResult> {
-        options.check()?;
+        options.check_all()?;
         check_views(views)?;
         let start = self.rigid_start(start)?;
         let sizes = self.sizes(views, &start, options)?;
@@ -192,7 +192,7 @@ impl<D: Device> PreparedCt<'_, D> {
         options: &PoseOptions,
         sizes: &[f64],
     ) -> Result<Vec<f64>> {
-        let Some(&last) = sizes.last().filter(|_| options.levels.is_empty()) else {
+        let Some(&last) = sizes.last().filter(|_| options.levels.is_none()) else {
             return Ok(Vec::new());
         };
         Ok(level::finer(views, start.inverse()?.apply(self.middle), last))
@@ -200,18 +200,16 @@ impl<D: Device> PreparedCt<'_, D> {
 
     /// The sizes of pixels of the scales of a search, coarse to fine, mm.
     fn sizes(&self, views: &[View<'_>], start: &Affine, options: &PoseOptions) -> Result<Vec<f64>> {
-        if !options.levels.is_empty() {
-            return Ok(options.levels.clone());
+        if let Some(levels) = &options.levels {
+            return Ok(levels.0.clone());
         }
         Ok(level::sizes(self.ct, views, start.inverse()?.apply(self.middle)))
     }
 
     /// The rigid map that is nearest to a start, where it is one but for rounding.
     fn rigid_start(&self, start: &Affine) -> Result<Affine> {
-        let (matrix, wrong) = (start.matrix, |value: &str| RegisterError::Option {
-            option: "start",
-            value: value.to_owned(),
-            remedy: "give a rigid one (rotation and translation)".to_owned(),
+        let (matrix, wrong) = (start.matrix, |value: &str| {
+            RegisterError::option("start", value, "give a rigid one (rotation and translation)")
         });
         let off = (matrix.transpose() * matrix - Matrix3::identity()).norm();
         if off.is_nan() || off > 1e-4 || start.offset.iter().any(|v| !v.is_finite()) {
@@ -232,7 +230,7 @@ fn rigid(map: &Affine, centre: Vector3<f64>) -> Affine {
 }
 
 fn nothing(option: &'static str) -> RegisterError {
-    RegisterError::Option { option, value: "none".to_owned(), remedy: "give one".to_owned() }
+    RegisterError::option(option, "none", "give one")
 }
 
 /// Checks what is known of X-ray images before any search.
@@ -244,11 +242,11 @@ fn check_views(views: &[View<'_>]) -> Result<()> {
         let ([x, y], [w, h]) = view.counted()?;
         let [columns, rows] = view.geometry.dims();
         if view.image.len() != columns * rows {
-            return Err(RegisterError::Option {
-                option: "size of an X-ray image",
-                value: format!("{} pixels", view.image.len()),
-                remedy: format!("its geometry has {columns} x {rows}"),
-            });
+            return Err(RegisterError::option(
+                "size of an X-ray image",
+                format!("{} pixels", view.image.len()),
+                format!("its geometry has {columns} x {rows}"),
+            ));
         }
         let lines = || (y..y + h).map(|r| &view.image[r * columns + x..][..w]);
         let odd: usize = lines().map(|l| l.iter().filter(|v| !v.is_finite()).count()).sum();
@@ -259,11 +257,11 @@ fn check_views(views: &[View<'_>]) -> Result<()> {
         let counts = |i: &usize| view.without.is_none_or(|without| !without[*i]);
         let mut values = places.filter(counts).map(|i| view.image[i]);
         let Some(first) = values.next() else {
-            return Err(RegisterError::Option {
-                option: "mask of an X-ray image",
-                value: "all pixels".to_owned(),
-                remedy: "leave fewer of them out".to_owned(),
-            });
+            return Err(RegisterError::option(
+                "mask of an X-ray image",
+                "all pixels",
+                "leave fewer of them out",
+            ));
         };
         if values.all(|v| v == first) {
             return Err(RegisterError::Constant { role: "X-ray", value: first, within: "" });

@@ -3,12 +3,15 @@
 use super::geometry::Refinement;
 use super::metal::Metal;
 use super::relation::Response;
-use crate::choice::choices;
 use crate::error::{RegisterError, Result};
+use crate::numbers::Levels;
 use crate::projection::similarity::XraySimilarity;
 use crate::search::OptimiserKind;
 use serde::{Deserialize, Serialize};
+use std::fmt::{self, Display, Formatter};
+use std::str::FromStr;
 use voxalign_image::Vector3;
+use voxalign_options::{Choice, Parameters, Value, text_value};
 
 /// How far from its world's origin a point of a CT is at most, mm.
 const FARTHEST: f64 = 1e5;
@@ -22,93 +25,135 @@ pub struct Range {
     pub rotation: f64,
 }
 
-impl Default for Range {
-    /// 20 mm and 15 degrees.
-    fn default() -> Self {
-        Self { translation: 20.0, rotation: 15f64.to_radians() }
+/// The range of a search as it is typed: mm along, and degrees about, each axis.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PoseRange(pub [f64; 2]);
+
+impl PoseRange {
+    /// The same in radians.
+    #[must_use]
+    pub fn radians(self) -> Range {
+        Range { translation: self.0[0], rotation: self.0[1].to_radians() }
     }
 }
 
-/// How far a search looks for a pose.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PoseSearch {
-    /// Within a range around the start.
-    #[default]
-    Local,
-    /// All rotations, and translations within the range.
-    Full,
-}
-
-choices! { PoseSearch:
-    Local "local" "Within the range around the start",
-    Full "full" "All rotations, with the CT in the middle of what the views show",
-}
-
-/// Options of [`register_pose`](super::register_pose).
-#[derive(Debug, Clone, PartialEq)]
-pub struct PoseOptions {
-    /// What is compared.
-    pub similarity: XraySimilarity,
-    /// How the minimum is found.
-    pub optimiser: OptimiserKind,
-    /// The part of the pixels that is compared at each scale, above 0 to 1, but 1024 of them at least; without, as many as are worth
-    /// it. [Stages](crate::search::StageRecord::samples) say how many were.
-    pub sampling: Option<f64>,
-    /// Whether each evaluation of costs draws other pixels; without, those of a scale stay.
-    pub redraw: bool,
-    /// What draws of pixels and of starts begin with.
-    pub seed: u64,
-    /// Whether it looks at all rotations.
-    pub search: PoseSearch,
-    /// How far away the search begins to look.
-    pub range: Range,
-    /// How many poses within the range are looked at, the start among them; 1 for a local search from it. A full search looks at
-    /// thousands of them.
-    pub starts: usize,
-    /// Sizes of pixels at the place of the CT, mm, coarse to fine; chosen by the images where there are none.
-    pub levels: Vec<f64>,
-    /// How often the result is found again, from places near it and with other pixels, at most half of them.
-    pub restarts: usize,
-    /// The point of the CT, in its own world, about which rotations are counted in the result, mm; the middle of its grid where there
-    /// is none. The search does not depend on it.
-    pub centre: Option<Vector3<f64>>,
-    /// What of the geometry of the views is refined together with the pose; of two views or more. A [`Tracker`](super::Tracker) refines
-    /// nothing.
-    pub refine: Option<Refinement>,
-    /// What becomes of pixels that show what the CT does not. A [`Tracker`](super::Tracker) looks for them in frames that would be lost.
-    pub metal: Metal,
-    /// What becomes of values that are no attenuations. A [`Tracker`](super::Tracker) straightens those of frames that would be lost.
-    pub response: Response,
-    /// Whether the cost along each parameter is wanted.
-    pub landscape: bool,
-}
-
-impl Default for PoseOptions {
+impl Default for PoseRange {
     fn default() -> Self {
-        Self {
-            similarity: XraySimilarity::default(),
-            optimiser: OptimiserKind::default(),
-            sampling: None,
-            redraw: false,
-            seed: 0,
-            search: PoseSearch::default(),
-            range: Range::default(),
-            starts: 256,
-            levels: Vec::new(),
-            restarts: 4,
-            centre: None,
-            refine: None,
-            metal: Metal::default(),
-            response: Response::default(),
-            landscape: true,
+        Self([20.0, 15.0])
+    }
+}
+
+impl FromStr for PoseRange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let numbers = text.split(',').map(f64::parse).collect::<Result<Vec<_>, _>>()?;
+        match numbers[..] {
+            [mm, degrees] if (0.0..=1000.0).contains(&mm) && (0.0..=180.0).contains(&degrees) => {
+                Ok(Self([mm, degrees]))
+            }
+            _ => Err("give at most 1000 mm and 180 degrees, with a comma between them".into()),
         }
     }
 }
 
+impl Display for PoseRange {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{},{}", self.0[0], self.0[1])
+    }
+}
+
+text_value!(PoseRange, "MM,DEGREES");
+
+/// Search strategy: within the search range around the start, or over all rotations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Choice)]
+#[choice(option = "search")]
+pub enum PoseSearch {
+    /// Within the range around the start.
+    #[default]
+    Local,
+    /// All rotations, with the CT in the middle of what the views show.
+    Full,
+}
+
+/// Options of [`register_pose`](super::register_pose).
+#[derive(Debug, Clone, PartialEq, Parameters)]
+#[parameters(made_at_run_time)]
+pub struct PoseOptions {
+    /// Similarity measure
+    pub similarity: XraySimilarity,
+    /// How the minimum of the cost is found
+    pub optimiser: OptimiserKind,
+    /// Fraction of the pixels that is compared, drawn at random, such as 0.05
+    ///
+    /// At least 1024 pixels at each scale. [Stages](crate::search::StageRecord::samples) say how many were.
+    #[parameter(
+        unit = "PART",
+        above = 0.0,
+        most = 1.0,
+        remedy = "give a part of the pixels, above 0 and at most 1",
+        says = "up to 16384 pixels of each view"
+    )]
+    pub sampling: Option<f64>,
+    /// Draw other pixels for each evaluation of the cost
+    #[parameter(default = false)]
+    pub redraw: bool,
+    /// Search range around the start, along and about each axis, mm and degrees; also the range within which competing
+    /// poses around the result are looked for
+    pub range: PoseRange,
+    /// Number of poses within the search range from which the search starts; 1 for a local search from the start
+    ///
+    /// A full search looks at thousands of them.
+    #[parameter(
+        default = 256,
+        unit = "COUNT",
+        least = 1,
+        most = 100_000,
+        remedy = "give 1 to 100000"
+    )]
+    pub starts: usize,
+    /// Pixel sizes of the levels, projected to the CT, coarse to fine, mm
+    #[parameter(says = "down to the voxels of the CT, each half of the one before")]
+    pub levels: Option<Levels>,
+    /// Part of the geometry of each view that is refined together with the pose; needs two views or more
+    ///
+    /// A [`Tracker`](super::Tracker) refines nothing.
+    #[parameter(unit = "WHAT", says = "nothing")]
+    pub refine: Option<Refinement>,
+    /// What happens to pixels that show what the CT does not: metal, markers, text
+    ///
+    /// A [`Tracker`](super::Tracker) looks for them in frames that would be lost.
+    #[parameter(unit = "WHAT")]
+    pub metal: Metal,
+    /// What happens to values that are not attenuations, but increase or decrease with them
+    ///
+    /// A [`Tracker`](super::Tracker) straightens those of frames that would be lost.
+    #[parameter(unit = "WHAT")]
+    pub response: Response,
+    /// Number of repeated searches from nearby poses, for the uncertainty of the result
+    ///
+    /// With other pixels, at most half of them.
+    #[parameter(default = 4, unit = "COUNT", most = 1000, remedy = "give at most 1000")]
+    pub restarts: usize,
+    /// Random seed
+    #[parameter(default = 0, unit = "NUMBER")]
+    pub seed: u64,
+    /// Whether it looks at all rotations.
+    #[parameter(skip)]
+    pub search: PoseSearch,
+    /// The point of the CT, in its own world, about which rotations are counted in the result, mm; the middle of its
+    /// grid where there is none. The search does not depend on it.
+    #[parameter(skip)]
+    pub centre: Option<Vector3<f64>>,
+    /// Whether the cost along each parameter is wanted.
+    #[parameter(skip, default = true)]
+    pub landscape: bool,
+}
+
 impl PoseOptions {
     /// Whether views are compared other than as they are, where that helps.
-    pub(super) fn adapts(&self) -> bool {
+    #[must_use]
+    pub fn adapts(&self) -> bool {
         self.metal == Metal::Mask || self.response == Response::Straighten
     }
 
@@ -116,42 +161,12 @@ impl PoseOptions {
     ///
     /// # Errors
     /// What is out of range, and what would do.
-    pub fn check(&self) -> Result<()> {
-        let wrong = |option, value: String, remedy: &str| {
-            Err(RegisterError::Option { option, value, remedy: remedy.to_owned() })
-        };
-        if self.sampling.is_some_and(|s| !(s > 0.0 && s <= 1.0)) {
-            let value = self.sampling.unwrap_or(0.0).to_string();
-            return wrong("sampling", value, "give a part of the pixels, above 0 and at most 1");
-        }
-        let Range { translation, rotation } = self.range;
-        if !(0.0..=1000.0).contains(&translation) || !(0.0..=3.2).contains(&rotation) {
-            let value = format!("{translation} mm and {:.1} degrees", rotation.to_degrees());
-            return wrong("range of the search", value, "give at most 1000 mm and 180 degrees");
-        }
-        if self.starts == 0 || self.starts > 100_000 {
-            return wrong("number of starts", self.starts.to_string(), "give 1 to 100000");
-        }
-        if self.restarts > 1000 {
-            return wrong("number of restarts", self.restarts.to_string(), "give at most 1000");
-        }
-        if let Some(centre) = self.centre.filter(|c| !c.iter().all(|v| v.abs() <= FARTHEST)) {
-            let value = format!("{:.1e} mm away", centre.norm());
-            return wrong("centre of rotations", value, "give a point of the CT, mm");
-        }
-        if let Some(level) = self.levels.iter().find(|l| !(**l > 0.0 && l.is_finite())) {
-            return wrong(
-                "level",
-                format!("{level} mm"),
-                "give sizes of pixels above 0, coarse to fine",
-            );
-        }
-        if self.levels.windows(2).any(|pair| pair[1] >= pair[0]) {
-            return wrong(
-                "levels",
-                format!("{:?} mm", self.levels),
-                "give them from coarse to fine",
-            );
+    pub fn check_all(&self) -> Result<()> {
+        self.check()?;
+        if self.centre.is_some_and(|c| !c.iter().all(|v| v.abs() <= FARTHEST)) {
+            let far = self.centre.map_or(0.0, |c| c.norm());
+            let remedy = "give a point of the CT, mm";
+            return Err(RegisterError::option("centre", format!("{far:.1e} mm away"), remedy));
         }
         Ok(())
     }

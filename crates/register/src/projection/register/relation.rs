@@ -1,24 +1,17 @@
 //! The relation of the values of an X-ray image to simulated ones, which rise together or rise where the others fall.
 
-use crate::choice::choices;
 use crate::error::Result;
-use serde::{Deserialize, Serialize};
 use voxalign_image::memory;
+use voxalign_options::Choice;
 
 /// What becomes of values that are no attenuations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Choice)]
 pub enum Response {
-    /// They are made attenuations by what those of the simulated image tell.
+    /// Values that are a bent function of attenuations, such as roots or logarithms, are made such as simulated ones.
     #[default]
     Straighten,
-    /// They are compared as they are.
+    /// Values are compared as they are.
     Keep,
-}
-
-choices! { Response:
-    Straighten "straighten" "Values that are a bent function of attenuations, such as roots or logarithms, are made such as simulated ones",
-    Keep "keep" "Values are compared as they are",
 }
 
 /// Groups of pixels by their simulated values, whose medians are the relation of values.
@@ -71,7 +64,8 @@ impl Relation {
         Ok(memory::collected(simulated.iter().map(one))?)
     }
 
-    /// What makes values such as simulated ones of those of the X-ray image, where both rise together; none where these have too few
+    /// What makes values such as simulated ones of those of the X-ray image, where both rise together; none where these
+    /// have too few
     /// values.
     fn turned(&self) -> Option<Curve> {
         let mut knots: Vec<[f64; 2]> = Vec::with_capacity(self.knots.len());

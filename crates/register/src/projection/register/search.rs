@@ -254,7 +254,7 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
         let mut poses = vec![start];
         for rotation in evenly(EVERYWHERE.max(self.options.starts)) {
             let by = Vector3::from_fn(|_, _| 2.0 * random.uniform() - 1.0);
-            let by = by * self.options.range.translation;
+            let by = by * self.options.range.radians().translation;
             let moved = self.model.moved(&start, Freedom::Rigid, by.as_slice());
             poses.push(Pose { rotation, ..moved });
         }
@@ -304,7 +304,9 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
         let poses = match (index, before) {
             (0, _) if self.refined.is_some() => vec![before[0].pose],
             (0, [start]) if full => self.everywhere(start.pose),
-            (0, [start]) => self.around(start.pose, options.range, options.starts, options.seed),
+            (0, [start]) => {
+                self.around(start.pose, options.range.radians(), options.starts, options.seed)
+            }
             _ => before.iter().map(|c| c.pose).collect(),
         };
         let looked = self.costs(&objective, &self.model, &poses, &mut tally)?;

@@ -1,7 +1,7 @@
 //! Whether other images than those that were given fit better: mirrored ones, or exchanged ones.
 
 use super::level::{Compared, Level};
-use super::options::Range;
+use super::options::PoseRange;
 use super::search::{Search, Tally, steps};
 use crate::error::Result;
 use crate::search::pose::{Freedom, Pose};
@@ -62,8 +62,8 @@ impl<D: Device> Search<'_, '_, D> {
         let Some(last) = levels.last() else { return Ok(None) };
         let options = self.options;
         let seed = options.seed.wrapping_add(4000);
-        let (range, start) = (options.range, self.model.pose_of(&self.start));
-        let near = Range::default();
+        let (range, start) = (options.range.radians(), self.model.pose_of(&self.start));
+        let near = PoseRange::default().radians();
         let mut poses = self.around(start, range, LOOKED[0], seed);
         poses.extend(self.around(*best, near, LOOKED[1], seed.wrapping_add(1)));
         let compared = Compared { anew: false, ..Compared::by(options, seed) };

@@ -44,10 +44,9 @@ impl TrackOptions {
     /// # Errors
     /// What is out of range, and what would do.
     pub fn check(&self) -> Result<()> {
-        self.pose.check()?;
-        let wrong = |option, value: String, remedy: &str| {
-            Err(RegisterError::Option { option, value, remedy: remedy.to_owned() })
-        };
+        self.pose.check_all()?;
+        let wrong =
+            |option, value: String, remedy: &str| Err(RegisterError::option(option, value, remedy));
         if let Some(refine) = self.pose.refine {
             let value = crate::Choice::name(refine).to_owned();
             return wrong(
@@ -61,7 +60,7 @@ impl TrackOptions {
         if !within(translation, 1000.0) || !within(rotation, 3.2) {
             let value = format!("{translation} mm and {:.1} degrees", rotation.to_degrees());
             return wrong(
-                "range of a frame",
+                "frame_range",
                 value,
                 "give values above 0, at most 1000 mm and 180 degrees",
             );
@@ -231,11 +230,11 @@ impl<'a, 'd, D: Device> Tracker<'a, 'd, D> {
     pub fn next(&mut self, images: &[&[f32]], progress: &dyn Progress) -> Result<Tracked> {
         let began = Instant::now();
         if images.len() != self.views.len() {
-            return Err(RegisterError::Option {
-                option: "number of X-ray images",
-                value: images.len().to_string(),
-                remedy: format!("give one of each of the {} views", self.views.len()),
-            });
+            return Err(RegisterError::option(
+                "number of X-ray images",
+                images.len(),
+                format!("give one of each of the {} views", self.views.len()),
+            ));
         }
         let views = self.views.clone();
         let all: Vec<View<'_>> = views

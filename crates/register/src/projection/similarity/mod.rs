@@ -10,43 +10,30 @@ mod norms;
 mod pattern_intensity;
 mod sums;
 
-use crate::choice::choices;
-use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 use voxalign_compute::ops::raycast::Pixels;
+use voxalign_options::Choice;
 
 /// A similarity of X-ray images.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Choice)]
 pub enum XraySimilarity {
-    /// Normalised cross-correlation.
+    /// Normalised cross-correlation: any scale and offset between the images.
     Ncc,
-    /// Correlation of gradients.
+    /// Correlation of gradients (Penney 1998): outlines, whatever lies smoothly over them.
     #[default]
     GradientNcc,
-    /// Mutual information.
+    /// Mutual information: any relation between the images' values.
     Mi,
-    /// Normalised mutual information.
+    /// Normalised mutual information (Studholme 1999).
     Nmi,
-    /// Squared differences.
+    /// Squared differences: images in the same units.
     Ssd,
-    /// Absolute differences.
+    /// Absolute differences: images in the same units, with outliers.
     L1,
-    /// Pattern intensity.
+    /// Structure left in the difference image (Weese 1997).
     PatternIntensity,
-    /// Kullback-Leibler divergence.
+    /// Kullback-Leibler divergence of the images, each as a distribution over its pixels: up to a factor.
     KullbackLeibler,
-}
-
-choices! { XraySimilarity:
-    Ncc "ncc" "Normalised cross-correlation: any scale and offset between the images",
-    GradientNcc "gradient-ncc" "Correlation of gradients (Penney 1998): outlines, whatever lies smoothly over them",
-    Mi "mi" "Mutual information: any relation between the images' values",
-    Nmi "nmi" "Normalised mutual information (Studholme 1999)",
-    Ssd "ssd" "Squared differences: images in the same units",
-    L1 "l1" "Absolute differences: images in the same units, with outliers",
-    PatternIntensity "pattern-intensity" "Structure left in the difference image (Weese 1997)",
-    KullbackLeibler "kullback-leibler" "Kullback-Leibler divergence of the images, each as a distribution over its pixels: up to a factor"
 }
 
 /// Rows of pixels that are compared with their neighbours: tiles of `width x height`, one after the other.

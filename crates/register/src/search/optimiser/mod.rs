@@ -32,8 +32,7 @@ mod monte_carlo;
 mod nelder_mead;
 mod powell;
 
-use crate::choice::choices;
-use serde::{Deserialize, Serialize};
+use voxalign_options::Choice;
 
 pub use crate::random::SEED;
 pub use annealing::Annealing;
@@ -76,48 +75,41 @@ pub trait Optimiser: Send {
     fn evaluations(&self) -> usize;
 }
 
-/// Makes the enumeration of the methods, in the order in which they are listed.
-macro_rules! optimisers {
-    ($($(#[$meta:meta])* $Kind:ident $name:literal $summary:literal),+ $(,)?) => {
-        /// A method of optimisation.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
-        #[serde(rename_all = "kebab-case")]
-        pub enum OptimiserKind {
-            $($(#[$meta])* #[doc = $summary] $Kind),+
-        }
-
-        choices! { OptimiserKind: $($Kind $name $summary),+ }
-
-        impl OptimiserKind {
-            /// A search from a point.
-            #[must_use]
-            pub fn start(self, at: &[f64], steps: Steps) -> Box<dyn Optimiser> {
-                match self {
-                    $(Self::$Kind => Box::new($Kind::new(at, steps))),+
-                }
-            }
-
-            /// Whether it looks at gradients.
-            #[must_use]
-            pub fn needs_gradient(self) -> bool {
-                match self {
-                    $(Self::$Kind => $Kind::NEEDS_GRADIENT),+
-                }
-            }
-        }
-    };
+/// How the minimum of the cost is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Choice)]
+#[choice(option = "optimiser", each = each_optimiser)]
+pub enum OptimiserKind {
+    /// Quasi-Newton method with exact derivatives.
+    #[default]
+    Bfgs,
+    /// Powell's conjugate directions, without derivatives.
+    Powell,
+    /// Downhill simplex, without derivatives.
+    NelderMead,
+    /// Gradient descent with exact derivatives.
+    Gradient,
+    /// Damped Newton steps with exact derivatives.
+    LevenbergMarquardt,
+    /// Covariance matrix adaptation, without derivatives.
+    CmaEs,
+    /// Simulated annealing, without derivatives.
+    Annealing,
+    /// Sequential Monte Carlo, without derivatives.
+    MonteCarlo,
 }
 
-optimisers! {
-    #[default]
-    Bfgs "bfgs" "Quasi-Newton method with exact derivatives",
-    Powell "powell" "Powell's conjugate directions, without derivatives",
-    NelderMead "nelder-mead" "Downhill simplex, without derivatives",
-    Gradient "gradient" "Gradient descent with exact derivatives",
-    LevenbergMarquardt "levenberg-marquardt" "Damped Newton steps with exact derivatives",
-    CmaEs "cma-es" "Covariance matrix adaptation, without derivatives",
-    Annealing "annealing" "Simulated annealing, without derivatives",
-    MonteCarlo "monte-carlo" "Sequential Monte Carlo, without derivatives",
+impl OptimiserKind {
+    /// A search from a point.
+    #[must_use]
+    pub fn start(self, at: &[f64], steps: Steps) -> Box<dyn Optimiser> {
+        each_optimiser!(self, Method => Box::new(Method::new(at, steps)))
+    }
+
+    /// Whether it looks at gradients.
+    #[must_use]
+    pub fn needs_gradient(self) -> bool {
+        each_optimiser!(self, Method => Method::NEEDS_GRADIENT)
+    }
 }
 
 #[cfg(test)]

@@ -111,11 +111,11 @@ pub(super) fn check_alike(shape: &Shape, target: &Shape) -> Result<()> {
     if shape.is_like(target) {
         return Ok(());
     }
-    Err(RegisterError::Option {
-        option: "shape",
-        value: "a pair of which one is made of other elements".to_owned(),
-        remedy: "compare surfaces with surfaces, curves with curves, points with points".to_owned(),
-    })
+    Err(RegisterError::option(
+        "shape",
+        "a pair of which one is made of other elements",
+        "compare surfaces with surfaces, curves with curves, points with points",
+    ))
 }
 
 #[cfg(test)]

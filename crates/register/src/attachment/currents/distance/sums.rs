@@ -131,11 +131,7 @@ pub(super) fn check_width(kernel: &RadialKernel) -> Result<()> {
     if kernel.width > 0.0 && kernel.width.is_finite() {
         return Ok(());
     }
-    Err(RegisterError::Option {
-        option: "kernel width",
-        value: kernel.width.to_string(),
-        remedy: "give a number above 0".to_owned(),
-    })
+    Err(RegisterError::option("kernel width", kernel.width, "give a number above 0"))
 }
 
 /// The bounds of both.

@@ -1,0 +1,229 @@
+//! The kinds of model, with what each can be told, and what every deformation can.
+
+use super::greedy::Greedy;
+use super::lddmm::Lddmm;
+use super::solver::SolverKind;
+use super::symmetric::Symmetric;
+use super::{Model, UseModel};
+use crate::error::Result;
+use crate::multiscale::{Convergence, Scale, Schedule};
+use voxalign_compute::Device;
+use voxalign_image::{Affine, Grid};
+use voxalign_options::{Choice, OptionError, Parameters};
+
+/// How steps are limited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Choice)]
+pub enum StepRule {
+    /// The largest displacement of each iteration equals the step.
+    #[default]
+    Largest,
+    /// As largest, but halved when the energy rises.
+    Adaptive,
+}
+
+/// The steps of models in which displacements flow.
+#[derive(Debug, Clone, Copy, PartialEq, Parameters)]
+pub struct Flow {
+    /// Largest displacement of an iteration, voxels at the current scale
+    #[parameter(
+        default = 0.5,
+        unit = "VOX",
+        above = 0.0,
+        most = 2.0,
+        what = "number of voxels",
+        heading = "Schedule"
+    )]
+    pub step: f64,
+    /// How the step is controlled
+    #[parameter(default = StepRule::Largest, heading = "Schedule")]
+    pub step_rule: StepRule,
+    /// Standard deviation of the Gaussian that smooths the total displacement after each iteration, voxels at the current
+    /// scale; 0 for none. It makes the deformation elastic instead of fluid
+    #[parameter(
+        default = 0.7,
+        unit = "VOX",
+        least = 0.0,
+        most = 20.0,
+        remedy = "give a number of voxels from 0 (none) to 20",
+        says = "0.7; for anatomies of shapes alone 0",
+        heading = "Smoothness"
+    )]
+    pub total_sigma: f64,
+}
+
+/// What a kind of model is.
+pub trait Kind: Parameters + Copy {
+    /// Its state and steps on a device.
+    type Model<D: Device>: Model<D>;
+
+    /// The model on a grid.
+    fn model<D: Device>(self, matching: &Matching, grid: &Grid) -> Self::Model<D>;
+
+    /// Bytes of host memory for each voxel of the fixed image that a registration of a pair needs at most, measured with 1 to
+    /// 17 million voxels.
+    fn bytes_per_voxel(self) -> u64;
+
+    /// The solver that is usual with it.
+    fn usual_solver(self) -> SolverKind {
+        SolverKind::GAUSSIAN
+    }
+
+    /// Refuses a solver that it cannot take.
+    ///
+    /// # Errors
+    /// Says which it can.
+    fn check_solver(self, solver: &SolverKind) -> Result<(), OptionError> {
+        let _ = solver;
+        Ok(())
+    }
+
+    /// Refuses an affine map that it cannot start from.
+    ///
+    /// # Errors
+    /// Says why.
+    fn check_start(self, affine: &Affine) -> Result<()> {
+        let _ = affine;
+        Ok(())
+    }
+
+    /// Whether it can be computed on a part of the fixed grid.
+    fn takes_parts(self) -> bool {
+        true
+    }
+}
+
+/// Deformation model.
+#[derive(Debug, Clone, Copy, PartialEq, Choice)]
+#[choice(option = "model", heading = "Method", each = each_model)]
+pub enum DeformModel {
+    /// The moving image is deformed towards the fixed one.
+    Greedy(Greedy),
+    /// Both are deformed to a midpoint; exchanging the images inverts the result.
+    Symmetric(Symmetric),
+    /// Large deformation diffeomorphic metric mapping (LDDMM): a geodesic path.
+    Lddmm(Lddmm),
+}
+
+impl Default for DeformModel {
+    fn default() -> Self {
+        Self::GREEDY
+    }
+}
+
+impl DeformModel {
+    /// Bytes of host memory for each voxel of the fixed image that a registration of a pair needs at most.
+    #[must_use]
+    pub fn bytes_per_voxel(self) -> u64 {
+        each_model!(self, kind => kind.bytes_per_voxel())
+    }
+
+    /// The solver that is usual with it.
+    #[must_use]
+    pub fn usual_solver(self) -> SolverKind {
+        each_model!(self, kind => kind.usual_solver())
+    }
+
+    /// Whether it can take a solver.
+    #[must_use]
+    pub fn takes(self, solver: &SolverKind) -> bool {
+        each_model!(self, kind => kind.check_solver(solver)).is_ok()
+    }
+
+    /// Refuses an affine map that it cannot start from.
+    ///
+    /// # Errors
+    /// Says why.
+    pub fn check_start(self, affine: &Affine) -> Result<()> {
+        each_model!(self, kind => kind.check_start(affine))
+    }
+
+    /// Whether it can be computed on a part of the fixed grid.
+    #[must_use]
+    pub fn takes_parts(self) -> bool {
+        each_model!(self, kind => kind.takes_parts())
+    }
+}
+
+/// Does some work with the model of a matching; it is compiled for each.
+pub fn with_model<D: Device, U: UseModel<D>>(matching: &Matching, work: U) -> U::Out {
+    each_model!(matching.model, kind => work.with(|grid| kind.model(matching, grid)))
+}
+
+/// How coarse and how long.
+#[derive(Debug, Clone, PartialEq, Parameters)]
+#[parameters(made_at_run_time)]
+pub struct Multiscale {
+    /// Scales and their maximum numbers of iterations, coarse to fine: `2x100` is at most 100 iterations with voxels twice
+    /// as long
+    #[parameter(default = Schedule::usual(), heading = "Schedule")]
+    pub schedule: Schedule,
+    /// A scale ends once the energy has decreased over a window of iterations by less than this fraction of its decrease
+    /// at this scale so far; 0 for never
+    #[parameter(
+        default = 0.01,
+        unit = "PART",
+        least = 0.0,
+        most = 0.999,
+        heading = "Schedule",
+        remedy = "give a fraction from 0 (never) to 0.999, such as 0.01"
+    )]
+    pub convergence: f64,
+    /// Number of iterations in that window
+    #[parameter(
+        default = 10,
+        least = 1,
+        remedy = "give at least 1 iteration",
+        heading = "Schedule"
+    )]
+    pub convergence_window: usize,
+}
+
+impl Multiscale {
+    /// When a scale ends early.
+    #[must_use]
+    pub fn rule(&self) -> Convergence {
+        Convergence { window: self.convergence_window, threshold: self.convergence }
+    }
+
+    /// The scales.
+    #[must_use]
+    pub fn scales(&self) -> &[Scale] {
+        &self.schedule.0
+    }
+}
+
+/// How one image is deformed to another: by what model, with what solver, how long.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Matching {
+    /// How things move.
+    pub model: DeformModel,
+    /// From forces to velocities.
+    pub solver: SolverKind,
+    /// Scales and iterations.
+    pub multiscale: Multiscale,
+}
+
+impl Default for Matching {
+    fn default() -> Self {
+        Self::of(DeformModel::default())
+    }
+}
+
+impl Matching {
+    /// What is usual for a model.
+    #[must_use]
+    pub fn of(model: DeformModel) -> Self {
+        Self { model, solver: model.usual_solver(), multiscale: Multiscale::default() }
+    }
+
+    /// Checks every value.
+    ///
+    /// # Errors
+    /// [`RegisterError::Option`](crate::RegisterError::Option) for a value that cannot be used, with what can.
+    pub fn check(&self) -> Result<()> {
+        self.multiscale.check()?;
+        self.model.check()?;
+        each_model!(self.model, kind => kind.check_solver(&self.solver))?;
+        Ok(self.solver.check_all()?)
+    }
+}
