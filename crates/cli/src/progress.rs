@@ -170,7 +170,7 @@ impl Progress for Printer {
                 self.line(if self.bar().is_some() { Talk::Verbose } else { Talk::Normal }, &line);
             }
             Event::Warning { text } => {
-                self.say(Level::Warning, text);
+                self.tell(Level::Warning, &(*text).into());
             }
             _ => {}
         }

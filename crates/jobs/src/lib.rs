@@ -12,7 +12,7 @@
 //! | [`surface`] | the surface of labels or of an image at a level |
 //! | [`demo`] | a pair of brains to try it with |
 //!
-//! A job is a value with all its options, which [`options::from_toml`] and [`options::from_json`] read as well:
+//! A job is a value with all its options and has one shape, [`Job`]. [`options::from_toml`] and [`options::from_json`] read it as well:
 //! an option has one name in files, in records and here. A job is checked before a device is started; what would be ignored is refused. It runs on
 //! a [`machine::Machine`], tells a [`Listener`] what it does, and stops when that asks for it. What it gives back is the record
 //! that it also writes, with its verdict; nothing is printed. Work of the host that is not the device's, such as packing files, runs in the thread pool that the job is
@@ -31,6 +31,7 @@ pub mod demo;
 pub mod drr;
 mod error;
 pub mod files;
+mod job;
 pub mod list;
 mod listener;
 pub mod machine;
@@ -48,6 +49,7 @@ pub mod surface;
 pub mod team;
 
 pub use error::{Error, Result};
+pub use job::Job;
 pub use listener::{Level, Listener, check};
 pub use plan::{Plan, Reads};
 pub use run::{Caller, Done, Read};

@@ -245,15 +245,15 @@ fn put(
     declared: Vec<Declared>,
     name: &str,
     value: &str,
-) -> Result<bool, OptionError> {
-    let Some(Declared { parameter: p, .. }) =
-        declared.into_iter().find(|d| d.parameter.name == name)
+) -> Result<(), OptionError> {
+    let Some(Declared { parameter: p, .. }) = declared.iter().find(|d| d.parameter.name == name)
     else {
-        return Ok(false);
+        let known = declared.iter().map(|d| d.parameter.name).collect();
+        return Err(OptionError::Unknown { name: "parameter", value: name.to_owned(), known });
     };
     let text = (p.parse)(value).map_err(|remedy| OptionError::value(p.name, value, remedy))?;
     values.insert(p.name, text);
-    Ok(true)
+    Ok(())
 }
 
 /// What a text, a number, or a list of them is on a command line: lists have commas, lists within them colons.

@@ -11,7 +11,7 @@ use voxalign_compute::{ComputeError, Memory};
 use voxalign_image::{Affine, Grid, Matrix3, Vector3, Volume};
 use voxalign_register::Choice;
 use voxalign_register::diffeo::{
-    ChannelInput, DeformInput, DeformModel, DeformOptions, register_deformable,
+    ChannelInput, DeformInput, DeformModel, Matching, register_deformable,
 };
 use voxalign_register::linear::{AffineInput, AffineOptions, Search, register_affine};
 use voxalign_register::model::solver::{SolverKind, SolverOptions};
@@ -52,12 +52,12 @@ fn affine(device: &Cuda, cost: Similarity) -> Bits {
 
 fn deformable(device: &Cuda, model: DeformModel, kind: SolverKind, similarity: Similarity) -> Bits {
     let (fixed, moving) = (blob(0.0), blob(0.4));
-    let options = DeformOptions {
-        solver: SolverOptions::of(kind),
-        schedule: vec![Scale { factor: 2, iterations: 2 }, Scale { factor: 1, iterations: 1 }],
-        time_steps: 3,
-        ..DeformOptions::of(model)
-    };
+    let options = Matching { solver: kind, ..Matching::of(model) }
+        .told(
+            "schedule",
+            vec![Scale { factor: 2, iterations: 2 }, Scale { factor: 1, iterations: 1 }],
+        )
+        .told("time_steps", 3);
     let channel = ChannelInput::new(&fixed, &moving, similarity);
     let affine = Affine::identity();
     let input = DeformInput {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stdout)]
 
+use voxalign::Job as _;
 use voxalign::{Auto, Caller, Error, Machine, MachineOptions, Silent, affine};
 
 /// Registers, writes to a folder, and says whether the result can be used.

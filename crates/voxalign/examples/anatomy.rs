@@ -3,6 +3,7 @@
 
 #![allow(clippy::print_stdout)]
 
+use voxalign::Job as _;
 use voxalign::{Auto, Caller, Error, Machine, MachineOptions, Silent, anatomy, options};
 
 /// Registers, tells how far surfaces are apart, and says whether the result can be used. `more` are further options, as the

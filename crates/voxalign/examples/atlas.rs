@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stdout)]
 
-use voxalign::{Caller, Communicator, Error, MachineOptions, Silent, atlas, team};
+use voxalign::{Caller, Communicator, Error, Given, MachineOptions, Silent, atlas, team};
 
 /// Builds it with voxels of `spacing` mm, and says whether it can be used.
 pub fn build(
@@ -13,8 +13,9 @@ pub fn build(
 ) -> Result<bool, Error> {
     let mut job = atlas::Job::new(images, out);
     job.options.spacing = Some(spacing);
-    job.options.matching.schedule =
-        schedule.map(str::parse).transpose().map_err(|e: String| Error::input(e))?;
+    if let Some(schedule) = schedule {
+        job.options.matching.multiscale = Given::default().with("schedule", schedule)?;
+    }
     let alone = Communicator::single();
     let (machine, team) = team::start(MachineOptions::default(), None, &alone, &Silent)?;
     match job.run(&machine, &team, &Caller::default(), &Silent)? {

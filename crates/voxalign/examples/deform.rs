@@ -3,6 +3,8 @@
 
 #![allow(clippy::print_stdout)]
 
+use voxalign::Job as _;
+use voxalign::Text;
 use voxalign::{
     Auto, Caller, Error, Event, Level, Listener, Machine, MachineOptions, Progress, deform, options,
 };
@@ -19,7 +21,7 @@ impl Progress for Printed {
 }
 
 impl Listener for Printed {
-    fn say(&self, level: Level, text: &str) {
+    fn tell(&self, level: Level, text: &Text) {
         if level == Level::Warning {
             println!("warning: {text}");
         }

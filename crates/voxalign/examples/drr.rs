@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stdout)]
 
+use voxalign::Job as _;
 use voxalign::drr::Job;
 use voxalign::projection::Preset;
 use voxalign::{Auto, Caller, Error, Machine, MachineOptions, Silent};

@@ -25,7 +25,7 @@ pub fn align(
 #[allow(dead_code)]
 fn main() -> Result<(), Error> {
     let pair = demo::Pair::load()?;
-    let options = AffineMethod::default().usual(false);
+    let options = AffineMethod::default().usual(false)?;
     let (map, warped) = align(pair.fixed, pair.moving, &options)?;
     println!("{}{} voxels", map.matrix, warped.data().len());
     Ok(())

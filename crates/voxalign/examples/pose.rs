@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stdout)]
 
+use voxalign::Job as _;
 use voxalign::pose::Job;
 use voxalign::{Auto, Caller, Error, Machine, MachineOptions, Silent};
 

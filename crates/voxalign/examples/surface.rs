@@ -11,7 +11,7 @@ pub fn make(labels: &str, label: i32, mesh: &str) -> Result<(bool, f64), Error> 
     job.options.object.label = vec![label];
     job.options.shape.triangles = Some(2000);
     let machine = Machine::start(MachineOptions::default(), Auto::Cpu)?;
-    let made = job.run(&machine, &Caller::default(), &Silent)?;
+    let made = job.make(&machine, &Caller::default(), &Silent)?;
     Ok((made.done.is_good(), made.mesh.volume()?.unwrap_or(0.0)))
 }
 

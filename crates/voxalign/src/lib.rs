@@ -4,7 +4,7 @@
 //! `voxalign` does is one call here, with the same result, to the bit, and the same verdict:
 //!
 //! ```no_run
-//! use voxalign::{Auto, Caller, Machine, Silent, affine};
+//! use voxalign::{Auto, Caller, Job, Machine, Silent, affine};
 //!
 //! fn main() -> Result<(), voxalign::Error> {
 //!     let job = affine::Job::new("template.nii.gz", "scan.nii.gz", "out");
@@ -43,9 +43,10 @@ pub use voxalign_compute::select::{AnyDevice, DeviceChoice};
 pub use voxalign_image::{Affine, Grid, LabelMap, Mesh, PointSet, Transform, VectorField, Volume};
 pub use voxalign_jobs::machine::{Auto, Machine, MachineOptions};
 pub use voxalign_jobs::{
-    Caller, Done, Error, Level, Listener, Plan, Read, Reads, Result, Silent, affine, anatomy,
+    Caller, Done, Error, Job, Level, Listener, Plan, Read, Reads, Result, Silent, affine, anatomy,
     atlas, carry, check, deform, demo, drr, files, list, machine, options, pair, pose, projection,
     stack, surface, team,
 };
+pub use voxalign_options::{Chosen, Given, OptionError, Text};
 pub use voxalign_register::carry::{PointMap, Step};
 pub use voxalign_register::{Choice, Event, Progress, Verdict};

@@ -1,7 +1,7 @@
 //! How well labels overlap with every model, similarity and solver.
 
 use super::pair::{Images, Watch};
-use super::{SolverKind, Table, Wanted};
+use super::{Table, Wanted};
 use crate::Host;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ use voxalign_jobs::files;
 use voxalign_jobs::{Error, Result};
 use voxalign_register::Choice;
 use voxalign_register::compare::{OverlapRule, compare_labels};
-use voxalign_register::diffeo::{DeformModel, Matching};
+use voxalign_register::diffeo::Matching;
 use voxalign_register::resample::labels_onto;
 
 /// Label maps and which labels count.

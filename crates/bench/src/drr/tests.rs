@@ -1,3 +1,4 @@
+use voxalign_options::Text;
 use super::plan::Count;
 use super::*;
 use std::sync::Mutex;

@@ -5,15 +5,18 @@ use crate::failure::Failure;
 use crate::progress::{Printer, Talk};
 use crate::words::typed;
 use clap::Args;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use voxalign_jobs::Caller;
 use voxalign_jobs::files::{self, Grids};
 use voxalign_jobs::machine::{Auto, Machine, Running, thread_count};
 
 /// How a command runs and what it says.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
+    #[serde(flatten)]
     pub(crate) running: Running,
 }
 
@@ -47,27 +50,26 @@ impl RunArgs {
     }
 }
 
-/// What a job says beside its files.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct JobArgs {
+/// A command that is a job.
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct JobArgs<J: Args> {
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) job: J,
+    /// TOML file with options; those on the command line take precedence
+    #[arg(long, value_name = "FILE.toml")]
+    #[serde(skip)]
+    pub(crate) config: Option<PathBuf>,
     /// Print the record of the run, as in result.json, to standard output, and nothing else there
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
     /// Say what would be read and written and how much memory is needed, and do nothing
     #[arg(long, help_heading = "Running")]
     pub(crate) dry_run: bool,
-}
-
-/// Whether there is a report.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Output")]
-pub(crate) struct ReportArgs {
-    /// Write report.html (the default)
-    #[arg(long, conflicts_with = "no_report")]
-    report: bool,
-    /// Do not write report.html
-    #[arg(long, conflicts_with = "report")]
-    pub(crate) no_report: bool,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) run: RunArgs,
 }
 
 /// Who runs a job: a command of this program, with its configuration file.

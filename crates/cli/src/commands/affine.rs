@@ -1,17 +1,13 @@
 //! `voxalign affine`: registers two images by a rigid, similarity or affine transform.
 
-use super::{Cli, Command};
-use crate::args::{JobArgs, PairArgs, RunArgs, caller};
+use super::job;
+use crate::args::JobArgs;
 use crate::failure::{Failure, Outcome};
-use crate::{config, tables};
-use clap::Args;
-use std::path::PathBuf;
+use crate::tables;
 use voxalign_jobs::affine::Job;
-use voxalign_jobs::machine::Auto;
-use voxalign_jobs::options::{AffineMethod, OutputOptions, Products, of_affine};
-use voxalign_jobs::pair::{MaskPaths, Which};
 
-const EXAMPLES: &str = "\
+/// What `voxalign affine --help` says at its end.
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   voxalign affine t1_template.nii.gz t1_person.nii.gz -o out
       12 degrees of freedom, full search, normalised mutual information
@@ -38,84 +34,19 @@ Exit codes: 0 done and the verdict is good, 1 done but the verdict is bad,
 2 bad input or options (nothing is written), 3 internal error, 130 stopped by Ctrl-C.";
 
 /// Arguments of `voxalign affine`.
-#[derive(Debug, Clone, Args)]
-#[command(
-    after_help = EXAMPLES,
-    args_override_self = true,
-    arg_required_else_help = true,
-    override_usage = "voxalign affine [OPTIONS] <FIXED> <MOVING> -o <DIR>"
-)]
-pub(crate) struct AffineArgs {
-    #[command(flatten)]
-    pair: PairArgs,
+pub(crate) type AffineArgs = JobArgs<Job>;
 
-    #[command(flatten)]
-    method: AffineMethod,
-
-    #[command(flatten)]
-    masks: MaskPaths,
-    #[command(flatten)]
-    which: Which,
-    /// Weight of each voxel of the fixed image (0 or more), on its grid
-    #[arg(long, value_name = "IMAGE", help_heading = "Masks and labels")]
-    fixed_weight: Option<PathBuf>,
-
-    #[command(flatten)]
-    written: OutputOptions,
-    /// Which files to write, separated by commas: affine, warped, or `all`; result.json is always written, and
-    /// report.html unless --no-report says otherwise [default: all]
-    #[arg(long, value_name = "NAME,...", value_parser = of_affine, help_heading = "Output")]
-    outputs: Option<Products>,
-    #[command(flatten)]
-    job: JobArgs,
-    #[command(flatten)]
-    run: RunArgs,
-}
-
-impl AffineArgs {
-    /// Refuses options that others make meaningless.
-    fn check(&self) -> Result<(), Failure> {
-        Ok(self.method.check()?)
-    }
-}
-
-/// Registers the images.
+/// Does the job.
 pub(crate) fn run(args: AffineArgs) -> Result<Outcome, Failure> {
-    let file = args.pair.config.clone();
-    let fill = |args: &mut AffineArgs, positionals| args.pair.fill(positionals);
-    let (args, origin, notes) =
-        config::complete(args, file, "affine", of_cli, AffineArgs::check, fill)?;
-    config::say(&notes, args.run.talk());
-    with_all(args).map_err(|e| origin.blame(e))
-}
-
-/// The arguments of this command.
-fn of_cli(cli: Cli) -> Option<AffineArgs> {
-    match cli.command {
-        Command::Affine(args) => Some(*args),
-        _ => None,
-    }
-}
-
-/// Registers the images, once all arguments are known.
-fn with_all(args: AffineArgs) -> Result<Outcome, Failure> {
-    let (paths, output) = args.pair.paths((args.masks, args.which), "affine")?;
-    let AffineArgs { fixed_weight, method, written, outputs, .. } = args;
-    let job = Job { paths, fixed_weight, method, written, outputs, output };
-    let (caller, printer) = (caller("affine", args.pair.config.as_ref()), args.run.printer());
-    if args.job.dry_run {
-        return tables::plan(&job.plan(&caller, &printer)?, args.job.json);
-    }
-    job.check(&caller)?;
-    let (machine, read) = args.run.machine_and(Auto::Gpu, || Ok(job.read(&caller, &printer)?))?;
-    let done = job.run_with(&machine, read, &caller, &printer)?;
-    printer.finish();
-    tables::tell(&done, (args.job.json, args.run.talk()), tables::affine)
+    job::run(args, tables::affine)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::{Cli, Command};
+    use crate::config;
+    use clap::Parser;
     use std::ffi::OsString;
     use std::path::Path;
 
@@ -127,8 +58,9 @@ mod tests {
     /// The same with what is said.
     fn told(file: &Path, typed: &[&str]) -> Result<(AffineArgs, Vec<String>), Failure> {
         let typed: Vec<_> = typed.iter().map(OsString::from).collect();
-        let mut merged = config::merged(file, "affine", &typed, of_cli, AffineArgs::check)?;
-        merged.args.pair.fill(merged.positionals);
+        let Command::Affine(args) = Cli::try_parse_from(&typed).unwrap().command else { panic!() };
+        let check = |job: &Job| Ok(voxalign_jobs::Job::check_options(job)?);
+        let merged = config::merged(file, "affine", (&args, &typed), check)?;
         Ok((merged.args, merged.notes))
     }
 
@@ -144,10 +76,11 @@ mod tests {
         let file = file.to_str().unwrap();
         let typed = ["voxalign", "affine", "--config", file, "--dof", "9", "--report", "other.nii"];
         let merged = with_config(Path::new(file), &typed).unwrap();
-        assert_eq!((merged.method.dof, merged.method.bins), (Some(9), Some(40)));
-        assert_eq!(merged.pair.fixed, Some("other.nii".into()));
-        assert_eq!(merged.pair.moving, Some("m.nii".into()));
-        assert!(merged.written.wants_report());
+        let options = merged.job.method.usual(false).unwrap();
+        assert_eq!((options.dof, options.first_similarity().bins()), (9, Some(40)));
+        assert_eq!(merged.job.paths.fixed, Path::new("other.nii"));
+        assert_eq!(merged.job.paths.moving, Path::new("m.nii"));
+        assert!(merged.job.written.wants_report());
     }
 
     #[test]
@@ -158,8 +91,9 @@ mod tests {
         std::fs::write(&file, "bins = 40\nsearch-angles = 30\nsearch-steps = [60, 18]\n").unwrap();
         let typed = ["voxalign", "affine", "--config", path, "--cost", "ncc", "--search", "local"];
         let (args, notes) = told(&file, &typed).unwrap();
-        assert!(args.method.bins.is_none() && args.method.search_angles.is_none());
-        assert!(args.method.search_steps.is_none());
+        let method = &args.job.method;
+        assert!(!method.cost.has("bins") && !method.search.has("search_angles"));
+        assert!(!method.search.has("search_steps"));
         for (note, key) in notes.iter().zip(["'search-angles'", "'search-steps'", "'bins'"]) {
             assert!(note.contains("job.toml") && note.contains(key), "{note}");
         }
@@ -173,7 +107,8 @@ mod tests {
         let said = told(&file, &typed).unwrap_err().to_string();
         assert!(said.contains("--bins is for") && said.contains("the key 'bins' of '"), "{said}");
         let typed = ["voxalign", "affine", "--config", path, "--cost", "nmi"];
-        assert_eq!(told(&file, &typed).unwrap().0.method.bins, Some(40));
+        let (args, _) = told(&file, &typed).unwrap();
+        assert_eq!(args.job.method.usual(false).unwrap().first_similarity().bins(), Some(40));
     }
 
     #[test]

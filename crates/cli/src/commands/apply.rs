@@ -14,7 +14,7 @@ use voxalign_io::image::{self, DataType, ImageInfo};
 use voxalign_jobs::carry;
 use voxalign_jobs::files::{self, Grids, Kind};
 use voxalign_jobs::machine::Auto;
-use voxalign_jobs::options::{Interpolation, Outside, choice};
+use voxalign_jobs::options::{Interpolation, Outside};
 use voxalign_register::resample::{MovingImage, labels_onto, meets};
 
 /// Arguments of `voxalign apply`.
@@ -64,7 +64,7 @@ pub(crate) struct ApplyArgs {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// How values between voxels are interpolated [default: linear]
-    #[arg(long, value_parser = choice::<Interpolation>())]
+    #[arg(long)]
     interpolation: Option<Interpolation>,
     /// Value outside the moving image, or `nan` [default: 0; for images with a background below 0,
     /// such as CT, their smallest value]

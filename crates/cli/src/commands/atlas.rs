@@ -1,16 +1,17 @@
 //! `voxalign atlas`: builds the unbiased mean of many images.
 
-use super::{Cli, Command};
-use crate::args::{JobArgs, RunArgs, caller};
+use super::job;
+use crate::args::{JobArgs, caller};
 use crate::failure::{Failure, Outcome};
 use crate::progress::Talk;
 use crate::{config, device, ranks, tables};
 use clap::Args;
-use std::path::PathBuf;
-use voxalign_jobs::atlas::{Built, Job, Options, from_one};
+use serde::{Deserialize, Serialize};
+use voxalign_jobs::atlas::{Built, Job, from_one};
 use voxalign_jobs::team;
 
-const EXAMPLES: &str = "\
+/// What `voxalign atlas --help` says at its end.
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   voxalign atlas t1/*.nii.gz -o atlas
       an affine registration of all subjects to their mean, then the template and the
@@ -80,90 +81,53 @@ Exit codes: 0 done and the verdict is good, 1 done but the verdict is bad,
 Ctrl-C. A run that was stopped, killed, or had no space leaves DIR/checkpoint for --resume.";
 
 /// Arguments of `voxalign atlas`.
-#[derive(Debug, Clone, Args)]
-#[command(after_help = EXAMPLES, arg_required_else_help = true, args_override_self = true)]
-pub(crate) struct AtlasArgs {
-    /// The images, one per subject; or files of anatomies, which end in .toml
-    #[arg(value_name = "IMAGES", conflicts_with = "list")]
-    images: Vec<PathBuf>,
-    /// CSV file with a line for each subject
-    #[arg(long, value_name = "FILE.csv")]
-    list: Option<PathBuf>,
-    /// Folder for the results; created if it does not exist
-    #[arg(short, long, value_name = "DIR")]
-    output: Option<PathBuf>,
-    /// TOML file with options; those on the command line take precedence
-    #[arg(long, value_name = "FILE.toml")]
-    config: Option<PathBuf>,
+pub(crate) type AtlasArgs = JobArgs<OnTeam>;
 
+/// The job, and how many GPUs it has.
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct OnTeam {
     #[command(flatten)]
-    options: Options,
+    #[serde(flatten)]
+    job: Job,
     /// GPUs per process [default: all those of its machine, shared among the processes there]
     #[arg(long, value_name = "N", value_parser = from_one, help_heading = "Running")]
     gpus: Option<usize>,
-    #[command(flatten)]
-    job: JobArgs,
-    #[command(flatten)]
-    run: RunArgs,
-}
-
-impl AtlasArgs {
-    /// Refuses options that others make meaningless.
-    fn check(&self) -> Result<(), Failure> {
-        Ok(self.options.check()?)
-    }
 }
 
 /// Builds the atlas.
 pub(crate) fn run(args: AtlasArgs) -> Result<Outcome, Failure> {
-    let file = args.config.clone();
-    let fill = |args: &mut AtlasArgs, positionals: Vec<(String, PathBuf)>| {
-        if args.images.is_empty() {
-            args.images = positionals.into_iter().map(|(_, path)| path).collect();
-        }
-    };
-    let (args, origin, notes) =
-        config::complete(args, file, "atlas", of_cli, AtlasArgs::check, fill)?;
+    let check = |of: &OnTeam| Ok(of.job.options.check()?);
+    let (args, origin, notes) = job::complete(args, "atlas", check)?;
     if ranks::is_first() {
         config::say(&notes, args.run.talk());
     }
-    with_all(args).map_err(|e| origin.blame(e))
-}
-
-/// The arguments of this command.
-fn of_cli(cli: Cli) -> Option<AtlasArgs> {
-    match cli.command {
-        Command::Atlas(args) => Some(*args),
-        _ => None,
-    }
+    with_all(&args).map_err(|e| origin.blame(e))
 }
 
 /// Builds the atlas, once all arguments are known.
-fn with_all(args: AtlasArgs) -> Result<Outcome, Failure> {
-    args.check()?;
-    let Some(output) = args.output else {
-        return Err(Failure::input(
-            "the output folder -o DIR is missing; see `voxalign atlas --help`",
-        ));
-    };
+fn with_all(args: &AtlasArgs) -> Result<Outcome, Failure> {
+    let OnTeam { job, gpus } = &args.job;
+    job.options.check()?;
+    if job.output.as_os_str().is_empty() {
+        return Err(job::missing("the output folder -o DIR", "atlas"));
+    }
     let (caller, printer) = (caller("atlas", args.config.as_ref()), args.run.printer());
-    let job = Job { images: args.images, list: args.list, options: args.options, output };
     let ready = job.ready(&caller, &printer)?;
-    if args.job.dry_run {
+    if args.dry_run {
         // One process says it for all.
         return match ranks::world()?.is_first() {
-            true => tables::plan(&ready.plan()?, args.job.json),
+            true => tables::plan(&ready.plan()?, args.json),
             false => Ok(Outcome::Good),
         };
     }
-    let (machine, team) =
-        team::start(args.run.running.machine, args.gpus, ranks::world()?, &printer)?;
+    let (machine, team) = team::start(args.run.running.machine, *gpus, ranks::world()?, &printer)?;
     device::start_threads(Some(machine.threads))?;
     device::keep(&machine);
     let built = ready.run(&machine, &team)?;
     printer.finish();
     let talk = if ranks::is_first() { args.run.talk() } else { Talk::Quiet };
-    let how = (args.job.json, talk);
+    let how = (args.json, talk);
     match &built {
         Built::Atlas(done) => tables::tell(done, how, tables::atlas),
         Built::Regression(done) => tables::tell(done, how, tables::regression),

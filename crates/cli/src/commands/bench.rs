@@ -72,7 +72,7 @@ fn said(failure: Failure) -> Error {
         Failure::Gpu(message) => Error::Gpu(message),
         Failure::Peer(message) => Error::Peer(message),
         Failure::Ranks(message) => Error::Ranks(message),
-        other => Error::Input(other.to_string()),
+        other => Error::input(other.to_string()),
     }
 }
 

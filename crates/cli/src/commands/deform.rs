@@ -1,18 +1,13 @@
 //! `voxalign deform`: registers two images by a deformation that can be undone.
 
-use super::{Cli, Command};
-use crate::args::{JobArgs, PairArgs, RunArgs, caller};
+use super::job;
+use crate::args::JobArgs;
 use crate::failure::{Failure, Outcome};
-use crate::{config, tables};
-use clap::Args;
-use voxalign_jobs::deform::{AffineChoice, DeformMethod, Job, check_points, check_way};
-use voxalign_jobs::machine::Auto;
-use voxalign_jobs::options::{
-    AffineWay, InitChoice, LandmarkOptions, OutputOptions, Products, of_deform,
-};
-use voxalign_jobs::pair::{MaskPaths, Which};
+use crate::tables;
+use voxalign_jobs::deform::Job;
 
-const EXAMPLES: &str = "\
+/// What `voxalign deform --help` says at its end.
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   voxalign deform template.nii.gz scan.nii.gz -o out
       an affine registration first, then a greedy one driven by local correlation
@@ -71,91 +66,9 @@ Exit codes: 0 done and the verdict is good, 1 done but the verdict is bad,
 2 bad input or options (nothing is written), 3 internal error, 130 stopped by Ctrl-C.";
 
 /// Arguments of `voxalign deform`.
-#[derive(Debug, Clone, Args)]
-#[command(
-    after_help = EXAMPLES,
-    args_override_self = true,
-    arg_required_else_help = true,
-    override_usage = "voxalign deform [OPTIONS] <FIXED> <MOVING> -o <DIR>"
-)]
-pub(crate) struct DeformArgs {
-    #[command(flatten)]
-    pair: PairArgs,
-    /// Affine transform to start from: `auto` runs an affine registration first, as `voxalign
-    /// affine` does; `none` uses the headers as they are; FILE is an affine
-    /// transform, fixed to moving [default: auto]
-    #[arg(long, value_name = "auto|none|FILE")]
-    affine: Option<AffineChoice>,
-    /// Where the search of the affine registration that comes first starts, as that of `voxalign affine`;
-    /// --landmarks do not influence it unless they are given here, too [default: moments]
-    #[arg(long, value_name = "header|centre|moments|identity|FILE|landmarks:F,M")]
-    init: Option<InitChoice>,
+pub(crate) type DeformArgs = JobArgs<Job>;
 
-    #[command(flatten)]
-    method: DeformMethod,
-    #[command(flatten)]
-    way: AffineWay,
-
-    #[command(flatten)]
-    landmarks: LandmarkOptions,
-    #[command(flatten)]
-    masks: MaskPaths,
-    #[command(flatten)]
-    which: Which,
-
-    #[command(flatten)]
-    written: OutputOptions,
-    /// Which files to write, separated by commas: warp, inverse_warp, affine, composite,
-    /// inverse_composite, warped, jacobian, or `all`; result.json is always written, and
-    /// report.html unless --no-report says otherwise [default: warp,inverse_warp,affine,warped]
-    #[arg(long, value_name = "NAME,...", value_parser = of_deform, help_heading = "Output")]
-    outputs: Option<Products>,
-    #[command(flatten)]
-    job: JobArgs,
-    #[command(flatten)]
-    run: RunArgs,
-}
-
-impl DeformArgs {
-    /// Refuses options that others make meaningless.
-    fn check(&self) -> Result<(), Failure> {
-        self.method.options(&self.method.channels()?)?;
-        check_way(&self.way, self.affine.as_ref())?;
-        check_points(&self.landmarks, self.init.as_ref(), self.affine.as_ref())?;
-        Ok(())
-    }
-}
-
-/// Registers the images.
+/// Does the job.
 pub(crate) fn run(args: DeformArgs) -> Result<Outcome, Failure> {
-    let file = args.pair.config.clone();
-    let fill = |args: &mut DeformArgs, positionals| args.pair.fill(positionals);
-    let (args, origin, notes) =
-        config::complete(args, file, "deform", of_cli, DeformArgs::check, fill)?;
-    config::say(&notes, args.run.talk());
-    with_all(args).map_err(|e| origin.blame(e))
-}
-
-/// The arguments of this command.
-fn of_cli(cli: Cli) -> Option<DeformArgs> {
-    match cli.command {
-        Command::Deform(args) => Some(*args),
-        _ => None,
-    }
-}
-
-/// Registers the images, once all arguments are known.
-fn with_all(args: DeformArgs) -> Result<Outcome, Failure> {
-    let (paths, output) = args.pair.paths((args.masks, args.which), "deform")?;
-    let DeformArgs { affine, init, way, landmarks, method, written, outputs, .. } = args;
-    let job = Job { paths, method, affine, init, way, landmarks, written, outputs, output };
-    let (caller, printer) = (caller("deform", args.pair.config.as_ref()), args.run.printer());
-    if args.job.dry_run {
-        return tables::plan(&job.plan(&caller, &printer)?, args.job.json);
-    }
-    job.check(&caller)?;
-    let (machine, read) = args.run.machine_and(Auto::Gpu, || Ok(job.read(&caller, &printer)?))?;
-    let done = job.run_with(&machine, read, &caller, &printer)?;
-    printer.finish();
-    tables::tell(&done, (args.job.json, args.run.talk()), tables::deform)
+    job::run(args, tables::deform)
 }

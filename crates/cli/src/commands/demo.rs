@@ -7,6 +7,7 @@ use crate::progress::Talk;
 use crate::tables;
 use clap::Args;
 use std::path::{Path, PathBuf};
+use voxalign_jobs::Job as _;
 use voxalign_jobs::affine::Job;
 use voxalign_jobs::demo::{Pair, SHIFT, TURN, anatomy, xray};
 use voxalign_jobs::machine::{Auto, Machine};
@@ -92,7 +93,7 @@ fn head(
 ) -> Result<Outcome, Failure> {
     let (printer, talk) = (args.run.printer(), args.run.talk());
     let mut job = xray::write(inputs, folder, machine, &printer)?;
-    job.no_report = !args.written.wants_report();
+    job.report = args.written.report;
     if talk > Talk::Quiet {
         let [x, y, z] = xray::TURN;
         let [dx, dy, dz] = xray::SHIFT;

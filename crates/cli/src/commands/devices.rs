@@ -4,6 +4,7 @@ use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Print, Table};
 use crate::ranks;
+use crate::words::typed;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -132,7 +133,7 @@ pub(crate) fn run(args: DevicesArgs) -> Result<Outcome, Failure> {
         // A build without MPI can still tell what this machine has.
         (Some(_), Err(Failure::Input(problem))) => Devices {
             processes: Some(ProcessFacts {
-                problem: Some(problem),
+                problem: Some(typed(&problem)),
                 ranks: Vec::new(),
                 exact_sums: false,
             }),

@@ -1,22 +1,13 @@
 //! `voxalign drr`: X-ray images of a CT, simulated.
 
-use super::{Cli, Command};
-use crate::args::{CtArgs, JobArgs, ReportArgs, RunArgs, caller};
+use super::job;
+use crate::args::JobArgs;
 use crate::failure::{Failure, Outcome};
-use crate::{config, tables};
-use clap::Args;
-use std::path::PathBuf;
-use voxalign_jobs::drr::{Job, PoseChoice, Simulation};
-use voxalign_jobs::machine::Auto;
-use voxalign_jobs::projection::{CtOptions, ViewOptions};
+use crate::tables;
+use voxalign_jobs::drr::Job;
 
-/// Arguments of `voxalign drr`.
-#[derive(Debug, Clone, Args)]
-#[command(
-    args_override_self = true,
-    arg_required_else_help = true,
-    override_usage = "voxalign drr [OPTIONS] <CT> -o <DIR>",
-    after_help = "\
+/// What `voxalign drr --help` says at its end.
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   voxalign drr ct.nii.gz -o out --view ap,lateral
       from the front and from the right, on detectors that show the whole CT
@@ -42,68 +33,12 @@ Written to DIR (older files with these names are replaced):
   result.json                  parameters, geometry, versions, checksums of the inputs
   report.html                  the images, and where sources and detectors are; opens offline
 
-Exit codes: 0 done, 2 bad input or options (nothing is written), 3 internal error, 130 stopped."
-)]
-pub(crate) struct DrrArgs {
-    #[command(flatten)]
-    of_ct: CtArgs,
-    #[command(flatten)]
-    material: CtOptions,
-    #[command(flatten)]
-    views: ViewOptions,
-    #[command(flatten)]
-    place: PoseChoice,
-    #[command(flatten)]
-    simulation: Simulation,
-    #[command(flatten)]
-    report: ReportArgs,
-    #[command(flatten)]
-    job: JobArgs,
-    #[command(flatten)]
-    run: RunArgs,
-}
+Exit codes: 0 done, 2 bad input or options (nothing is written), 3 internal error, 130 stopped.";
 
-impl DrrArgs {
-    /// The job of a CT and a folder for the results.
-    fn job(&self, (ct, output): (PathBuf, PathBuf)) -> Job {
-        let Self { material, views, place, simulation, .. } = self.clone();
-        let no_report = self.report.no_report;
-        Job { ct, material, views, place, simulation, no_report, output }
-    }
+/// Arguments of `voxalign drr`.
+pub(crate) type DrrArgs = JobArgs<Job>;
 
-    /// Refuses options that others make meaningless.
-    fn check(&self) -> Result<(), Failure> {
-        Ok(self.job(Default::default()).check_options()?)
-    }
-}
-
-/// Simulates the images.
+/// Does the job.
 pub(crate) fn run(args: DrrArgs) -> Result<Outcome, Failure> {
-    let file = args.of_ct.config.clone();
-    let fill = |args: &mut DrrArgs, positionals| drop(args.of_ct.fill(positionals));
-    let (args, origin, notes) = config::complete(args, file, "drr", of_cli, DrrArgs::check, fill)?;
-    config::say(&notes, args.run.talk());
-    with_all(&args).map_err(|e| origin.blame(e))
-}
-
-/// The arguments of this command.
-fn of_cli(cli: Cli) -> Option<DrrArgs> {
-    match cli.command {
-        Command::Drr(args) => Some(*args),
-        _ => None,
-    }
-}
-
-/// Simulates the images, once all arguments are known.
-fn with_all(args: &DrrArgs) -> Result<Outcome, Failure> {
-    let job = args.job(args.of_ct.paths("drr")?);
-    let (caller, printer) = (caller("drr", args.of_ct.config.as_ref()), args.run.printer());
-    if args.job.dry_run {
-        return tables::plan(&job.plan(&caller, &printer)?, args.job.json);
-    }
-    job.check(&caller)?;
-    let machine = args.run.machine(Auto::Cpu)?;
-    let done = job.run(&machine, &caller, &printer)?;
-    printer.finish();
-    tables::tell(&done, (args.job.json, args.run.talk()), tables::drr)
+    job::run(args, tables::drr)
 }

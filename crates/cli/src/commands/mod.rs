@@ -15,6 +15,7 @@ mod devices;
 mod drr;
 mod info;
 mod invert;
+mod job;
 mod man;
 mod pose;
 mod stack;
@@ -52,11 +53,11 @@ pub(crate) struct Cli {
 /// Makes the enumeration of the commands: the module, the name, the type of its arguments, and what
 /// `voxalign --help` says of it.
 macro_rules! commands {
-    ($($module:ident $Command:ident($Args:ident) $summary:literal,)+) => {
+    ($($(#[$meta:meta])* $module:ident $Command:ident($Args:ident) $summary:literal,)+) => {
         /// The commands.
         #[derive(Debug, Subcommand)]
         pub(crate) enum Command {
-            $(#[doc = $summary] $Command(Box<$module::$Args>),)+
+            $(#[doc = $summary] $(#[$meta])* $Command(Box<$module::$Args>),)+
         }
 
         /// Runs a command.
@@ -69,18 +70,66 @@ macro_rules! commands {
 }
 
 commands! {
+    #[command(
+        after_help = affine::EXAMPLES,
+        args_override_self = true,
+        arg_required_else_help = true,
+        override_usage = "voxalign affine [OPTIONS] <FIXED> <MOVING> -o <DIR>"
+    )]
     affine Affine(AffineArgs) "Register two images by a rigid, similarity or affine transform",
+    #[command(
+        after_help = deform::EXAMPLES,
+        args_override_self = true,
+        arg_required_else_help = true,
+        override_usage = "voxalign deform [OPTIONS] <FIXED> <MOVING> -o <DIR>"
+    )]
     deform Deform(DeformArgs) "Register two images by a diffeomorphic (invertible) deformation, after an affine transform",
+    #[command(
+        after_help = anatomy::EXAMPLES,
+        args_override_self = true,
+        arg_required_else_help = true,
+        override_usage = "voxalign anatomy [OPTIONS] <FIXED.toml> <MOVING.toml> -o <DIR>",
+        mut_arg("similarity", |a| a.hide(true)),
+        mut_arg("radius", |a| a.hide(true)),
+        mut_arg("bins", |a| a.hide(true)),
+        mut_arg("channel", |a| a.hide(true))
+    )]
     anatomy Anatomy(AnatomyArgs) "Register two anatomies: tissue probabilities, images, surfaces, curves and points together",
+    #[command(
+        after_help = atlas::EXAMPLES,
+        args_override_self = true,
+        arg_required_else_help = true,
+        mut_arg("path_storage", |a| a.hide(true))
+    )]
     atlas Atlas(AtlasArgs) "Build an unbiased atlas of many images, with the deformation of each to it",
+    #[command(
+        after_help = drr::EXAMPLES,
+        args_override_self = true,
+        arg_required_else_help = true,
+        override_usage = "voxalign drr [OPTIONS] <CT> -o <DIR>"
+    )]
     drr Drr(DrrArgs) "Simulate X-ray images of a CT (digitally reconstructed radiographs)",
+    #[command(
+        after_help = pose::EXAMPLES,
+        args_override_self = true,
+        arg_required_else_help = true,
+        override_usage = "voxalign pose [OPTIONS] <CT> [XRAY]... -o <DIR>"
+    )]
     pose Pose(PoseArgs) "Find the rigid pose of a CT by X-ray images of it (2D-3D registration)",
     demo Demo(DemoArgs) "Register a real pair of brains that comes with the program",
     apply Apply(ApplyArgs) "Apply transforms to an image, a label map or points",
     invert Invert(InvertArgs) "Write the inverse of a transform",
     compose Compose(ComposeArgs) "Combine several transforms into one",
     compare Compare(CompareArgs) "Score how well two images, label maps or point lists agree",
+    #[command(after_help = stack::EXAMPLES)]
     stack Stack(StackArgs) "Compute the mean, extremes, variance or product of many images, or normalise or smooth each",
+    #[command(
+        after_help = surface::EXAMPLES,
+        args_override_self = true,
+        arg_required_else_help = true,
+        override_usage = "voxalign surface [OPTIONS] <IMAGE> (--label <N,...> | --level <VALUE>) -o <MESH>\n       \
+                      voxalign surface [OPTIONS] <LABELS> --each [--label <N,...>] -o <DIR>"
+    )]
     surface Surface(SurfaceArgs) "Make the surface of labels, or of an image at a level",
     info Info(InfoArgs) "Show the contents of a file, and anything unusual about it",
     convert Convert(ConvertArgs) "Convert an image, a label map, a transform or a point list to another format",

@@ -1,23 +1,14 @@
 //! `voxalign pose`: the rigid pose of a CT by X-ray images of it.
 
-use super::{Cli, Command};
-use crate::args::{CtArgs, JobArgs, ReportArgs, RunArgs, caller};
+use super::job;
+use crate::args::JobArgs;
 use crate::failure::{Failure, Outcome};
-use crate::{config, tables};
-use clap::Args;
-use std::path::PathBuf;
-use voxalign_jobs::machine::Auto;
-use voxalign_jobs::options::choice;
-use voxalign_jobs::pose::{Job, Method, Pixels, StartOptions, StreamOptions};
-use voxalign_jobs::projection::{CtOptions, Whole};
+use crate::tables;
+use voxalign_jobs::Job as _;
+use voxalign_jobs::pose::Job;
 
-/// Arguments of `voxalign pose`.
-#[derive(Debug, Clone, Args)]
-#[command(
-    args_override_self = true,
-    arg_required_else_help = true,
-    override_usage = "voxalign pose [OPTIONS] <CT> [XRAY]... -o <DIR>",
-    after_help = "\
+/// What `voxalign pose --help` says at its end.
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   voxalign pose ct.nii.gz front.png side.png --geometry views.toml -o out
       by two images, whose views are the tables of views.toml in the same order
@@ -65,116 +56,24 @@ simulated images. A lost track is said at once, and searched for from then on; w
 what was found before is written.
 
 Exit codes: 0 done and the verdict is good, 1 done but the verdict is bad,
-2 bad input or options (nothing is written), 3 internal error, 130 stopped by Ctrl-C."
-)]
-pub(crate) struct PoseArgs {
-    #[command(flatten)]
-    of_ct: CtArgs,
-    /// X-ray images: PNG, TIFF, DICOM, NIfTI; none where the views of --geometry name them; or a folder that `voxalign drr` wrote
-    #[arg(value_name = "XRAY")]
-    xrays: Vec<PathBuf>,
-    /// Where the images were taken from, in their order: TOML tables, MayaCam 2, cameras of OpenCV (YAML, XML) or plastimatch's
-    /// projection matrices; more than once for several files [default: the headers of DICOM]
-    #[arg(long, value_name = "FILE", help_heading = "Views")]
-    geometry: Vec<PathBuf>,
-    /// Of X-ray files with several frames: the number of one, from 0; one for all files, or one for each
-    #[arg(long, value_name = "N,...", value_delimiter = ',', help_heading = "Views")]
-    frame: Vec<usize>,
-    /// What the values of the X-ray images are [default: what headers of DICOM say, else attenuation]
-    #[arg(long, value_name = "WHAT", value_parser = choice::<Pixels>(), help_heading = "Views")]
-    pixels: Option<Pixels>,
-    /// The part of each X-ray image that counts: the first column and row, and how many; instead of the 'region' of a table
-    /// of views
-    #[arg(long, value_name = "COLUMN,ROW,COLUMNS,ROWS", help_heading = "Views")]
-    region: Option<Whole<4>>,
-    #[command(flatten)]
-    start: StartOptions,
-    #[command(flatten)]
-    method: Method,
-    #[command(flatten)]
-    material: CtOptions,
-    #[command(flatten)]
-    frames: StreamOptions,
-    #[command(flatten)]
-    report: ReportArgs,
-    #[command(flatten)]
-    job: JobArgs,
-    #[command(flatten)]
-    run: RunArgs,
-}
+2 bad input or options (nothing is written), 3 internal error, 130 stopped by Ctrl-C.";
 
-impl PoseArgs {
-    /// The job of a CT and a folder for the results.
-    fn job(&self, (ct, output): (PathBuf, PathBuf)) -> Job {
-        let Self {
-            xrays, geometry, frame, pixels, region, start, material, method, frames, ..
-        } = self.clone();
-        let no_report = self.report.no_report;
-        Job {
-            ct,
-            xrays,
-            geometry,
-            frame,
-            pixels,
-            region,
-            start,
-            material,
-            method,
-            frames,
-            no_report,
-            output,
-        }
-    }
+/// Arguments of `voxalign pose`.
+pub(crate) type PoseArgs = JobArgs<Job>;
 
-    /// Refuses options that others make meaningless.
-    fn check(&self) -> Result<(), Failure> {
-        Ok(self.job(Default::default()).check_options()?)
-    }
-}
-
-/// Finds the pose.
+/// Finds the pose, or those of a sequence.
 pub(crate) fn run(args: PoseArgs) -> Result<Outcome, Failure> {
-    let file = args.of_ct.config.clone();
-    let fill = |args: &mut PoseArgs, positionals| {
-        let xrays = args.of_ct.fill(positionals);
-        if args.xrays.is_empty() {
-            args.xrays = xrays;
+    job::with(args, |args, caller, printer| {
+        if !args.job.is_sequence() {
+            return job::find(args, (caller, printer), tables::pose);
         }
-    };
-    let (args, origin, notes) =
-        config::complete(args, file, "pose", of_cli, PoseArgs::check, fill)?;
-    config::say(&notes, args.run.talk());
-    with_all(&args).map_err(|e| origin.blame(e))
-}
-
-/// The arguments of this command.
-fn of_cli(cli: Cli) -> Option<PoseArgs> {
-    match cli.command {
-        Command::Pose(args) => Some(*args),
-        _ => None,
-    }
-}
-
-/// Finds the pose, once all arguments are known.
-fn with_all(args: &PoseArgs) -> Result<Outcome, Failure> {
-    let job = args.job(args.of_ct.paths("pose")?);
-    let (caller, printer) = (caller("pose", args.of_ct.config.as_ref()), args.run.printer());
-    if args.job.dry_run {
-        return tables::plan(&job.plan(&caller, &printer)?, args.job.json);
-    }
-    job.check(&caller)?;
-    let machine = args.run.machine(Auto::Gpu)?;
-    let (json, talk) = (args.job.json, args.run.talk());
-    if job.is_sequence() {
-        let mut lines = tables::Frames::new(json, talk);
-        let done = job.track(&machine, &caller, &printer, &mut |frame| {
+        let machine = args.run.machine(Job::AUTO)?;
+        let mut lines = tables::Frames::new(args.json, args.run.talk());
+        let done = args.job.track(&machine, caller, printer, &mut |frame| {
             printer.finish();
             lines.line(frame);
             Ok(())
         })?;
-        return Ok(lines.end(&done));
-    }
-    let done = job.run(&machine, &caller, &printer)?;
-    printer.finish();
-    tables::tell(&done, (json, talk), tables::pose)
+        Ok(lines.end(&done))
+    })
 }

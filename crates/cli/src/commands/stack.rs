@@ -1,21 +1,18 @@
 //! `voxalign stack`: operators over many images, streamed through bounded memory.
 
-use crate::args::{JobArgs, RunArgs, caller};
+use crate::args::{JobArgs, caller};
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use crate::progress::Talk;
 use crate::tables;
-use clap::Args;
-use std::path::PathBuf;
 use voxalign_jobs::machine::Auto;
-use voxalign_jobs::options::choice;
-use voxalign_jobs::stack::{Job, Made, Operation, Options};
+
+use voxalign_jobs::stack::{Job, Made};
 use voxalign_register::Choice;
 use voxalign_report::Figure;
 
-/// Arguments of `voxalign stack`.
-#[derive(Debug, Clone, Args)]
-#[command(after_help = "\
+/// What `voxalign stack --help` says at its end.
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   voxalign stack mean warped/*.nii.gz -o mean.nii.gz
   voxalign stack mean --list subjects.csv -o mean.nii.gz
@@ -32,36 +29,17 @@ list, and optionally `weight`. A folder of results has files with the names of t
 
 Beside an image or a table OUT there is its record OUT.json, such as mean.nii.gz.json; in a folder
 it is result.json. It has the version, the command, all parameters, the checksums of the images
-(taken while they are read), times and the memory that was used.")]
-pub(crate) struct StackArgs {
-    /// What to compute from the images
-    #[arg(value_parser = choice::<Operation>())]
-    operation: Operation,
-    /// The images, all on one grid
-    #[arg(value_name = "IMAGES", required_unless_present = "list", conflicts_with = "list")]
-    images: Vec<PathBuf>,
-    /// The images as a table with the column `path` and, for mean, optionally `weight`
-    #[arg(long, value_name = "FILE.csv")]
-    list: Option<PathBuf>,
-    /// The result: an image, a table for energy, a folder for normalise, smooth and window-mean
-    #[arg(short, long, value_name = "OUT")]
-    output: PathBuf,
-    #[command(flatten)]
-    options: Options,
-    #[command(flatten)]
-    job: JobArgs,
-    #[command(flatten)]
-    run: RunArgs,
-}
+(taken while they are read), times and the memory that was used.";
+
+/// Arguments of `voxalign stack`.
+pub(crate) type StackArgs = JobArgs<Job>;
 
 /// Makes the result.
 pub(crate) fn run(args: StackArgs) -> Result<Outcome, Failure> {
-    let (talk, json) = (args.run.talk(), args.job.json);
-    let StackArgs { operation, images, list, options, output, .. } = args;
-    let job = Job { operation, images, list, options, output };
+    let (talk, json, job) = (args.run.talk(), args.json, &args.job);
     let (caller, printer) = (caller("stack", None), args.run.printer());
     let ready = job.ready(&caller, &printer)?;
-    if args.job.dry_run {
+    if args.dry_run {
         return tables::plan(&ready.plan()?, json);
     }
     let machine = args.run.machine(Auto::Cpu)?;

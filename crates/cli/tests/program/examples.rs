@@ -97,7 +97,7 @@ fn pairs() {
     // In memory.
     let volumes = [&fixed, &moving].map(|path| read_volume(path).unwrap());
     let [first, second] = volumes;
-    let options = AffineMethod::default().usual(false);
+    let options = AffineMethod::default().usual(false).unwrap();
     let (map, warped) = memory::align(first, second, &options).unwrap();
     let written = read(place.path("b/affine.tfm"), &Geometry::default()).unwrap();
     let rows = |affine: &voxalign::Affine| affine.rows().as_flattened().to_vec();
@@ -201,7 +201,9 @@ fn unknown_options_are_refused() {
     assert!(said("model = 'best'").contains("'best' is none of greedy, symmetric, lddmm"));
     assert!(said("schedule = '4'").contains("'4' is not a scale"));
     let job: Job = from_toml(&format!("{files}bins = 12\nsimilarity = 'ssd'")).unwrap();
-    let said = job.check(&voxalign::Caller::default()).unwrap_err().to_string();
+    let said = voxalign::Job::check(&job, &voxalign::Caller::default(), &voxalign::Silent)
+        .unwrap_err()
+        .to_string();
     assert!(said.contains("`bins` is for the similarities mi and nmi"), "{said}");
     // What is read is written, and read back.
     let job: Job = from_toml(&format!(

@@ -16,8 +16,9 @@ mod record;
 
 use crate::error::{Error, Result};
 use crate::files;
+use crate::job::missing;
 use crate::listener::{Level, Listener};
-use crate::machine::Machine;
+use crate::machine::{Auto, Machine};
 use crate::options::{AffineMethod, InitChoice, OutputOptions, Product, Products};
 use crate::pair::{
     Distances, Pair, PairPaths, Views, landmark_remarks, optional_image, score_figures,
@@ -51,24 +52,38 @@ const OUTPUTS: [Output; 5] = [
 
 /// A registration of two files that is to be done.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[serde(default)]
 pub struct Job {
     /// The two images, and what goes with them.
+    #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub paths: PairPaths,
-    /// Weight of each voxel of the fixed image (0 or more), on its grid.
-    #[serde(default)]
-    pub fixed_weight: Option<PathBuf>,
+    /// Folder for the results; created if it does not exist
+    #[cfg_attr(
+        feature = "clap",
+        arg(short, long, value_name = "DIR", default_value = "", hide_default_value = true)
+    )]
+    pub output: PathBuf,
     /// How is registered.
+    #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub method: AffineMethod,
+    /// Weight of each voxel of the fixed image (0 or more), on its grid
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "IMAGE", help_heading = "Masks and labels")
+    )]
+    pub fixed_weight: Option<PathBuf>,
     /// How results are written.
+    #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub written: OutputOptions,
-    /// Which files are written beside record and report; all of them where none are named.
-    #[serde(default, with = "of_affine")]
+    /// Which files to write, separated by commas: affine, warped, or `all`; result.json is always written, and
+    /// report.html unless --no-report says otherwise [default: all]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME,...", value_parser = crate::options::of_affine, help_heading = "Output"))]
+    #[serde(with = "of_affine")]
     pub outputs: Option<Products>,
-    /// The folder for the results.
-    pub output: PathBuf,
 }
 
 /// Which files, of those that an affine registration has.
@@ -183,39 +198,55 @@ impl Job {
         let (folder, output, products) = (&*self.output, &self.written, self.outputs.as_ref());
         Run { caller, folder, output, products, listener }
     }
+}
 
-    /// Checks what can be checked before a device is started.
-    ///
-    /// # Errors
-    /// Options that others make meaningless, outputs that are inputs.
-    pub fn check(&self, caller: &Caller) -> Result<()> {
-        self.method.usual(false)?;
+impl Inputs {
+    /// Two images.
+    #[must_use]
+    pub fn new(fixed: Volume<f32>, moving: Volume<f32>) -> Self {
+        Self { pair: Pair::new(fixed, moving), fixed_weight: None }
+    }
+
+    fn as_input(&self) -> AffineInput<'_> {
+        let fixed_weight = self.fixed_weight.as_ref().map(Into::into);
+        AffineInput { fixed_weight, ..self.pair.as_affine_input() }
+    }
+}
+
+impl crate::Job for Job {
+    type Record = RunRecord;
+    type Inputs = Read<Inputs>;
+    const NAME: &'static str = "affine";
+    const AUTO: Auto = Auto::Gpu;
+
+    fn missing(&self) -> Option<&'static str> {
+        self.paths.missing().or(missing(&[(&self.output, "the output folder -o DIR")]))
+    }
+
+    fn check_options(&self) -> Result<()> {
+        self.method.usual(false).map(|_| ())
+    }
+
+    fn check(&self, caller: &Caller, listener: &dyn Listener) -> Result<()> {
+        self.check_options()?;
         if let Some(product) = self.outputs.as_ref().and_then(Products::not_of_affine) {
             return Err(Error::input(text!(
                 "`outputs` has {product}, which is no file of an affine registration; give affine, \
                  warped, or all"
             )));
         }
-        self.as_run(caller, &crate::Silent).check(&OUTPUTS, &self.files())?;
+        self.as_run(caller, listener).check(&OUTPUTS, &self.files())?;
         self.paths.check()
     }
 
-    /// What it would do.
-    ///
-    /// # Errors
-    /// As of [`check`](Self::check); headers that cannot be read.
-    pub fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
-        self.check(caller)?;
+    fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
+        self.check(caller, listener)?;
         let plan = self.as_run(caller, listener).plan(&self.files(), &OUTPUTS)?;
         let voxels = plan.voxels("fixed") + plan.voxels("moving");
         Ok(plan.taking(plan::BASE + plan::AFFINE * voxels))
     }
 
-    /// Reads all files.
-    ///
-    /// # Errors
-    /// What is wrong with one.
-    pub fn read(&self, caller: &Caller, listener: &dyn Listener) -> Result<Read<Inputs>> {
+    fn read(&self, caller: &Caller, listener: &dyn Listener) -> Result<Read<Inputs>> {
         let inputs = || {
             let pair = self.paths.read(listener)?;
             let fixed_weight = optional_image(&self.fixed_weight, "fixed_weight", listener)?;
@@ -224,25 +255,7 @@ impl Job {
         self.as_run(caller, listener).read(&self.files(), inputs)
     }
 
-    /// Does it all: [checks](Self::check), [reads](Self::read), registers and writes.
-    ///
-    /// # Errors
-    /// As of these; images that cannot be registered, [`Error::Stopped`].
-    pub fn run(
-        &self,
-        machine: &Machine,
-        caller: &Caller,
-        listener: &dyn Listener,
-    ) -> Result<Done<RunRecord>> {
-        self.check(caller)?;
-        self.run_with(machine, self.read(caller, listener)?, caller, listener)
-    }
-
-    /// As [`run`](Self::run) with what was checked and read before.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn run_with(
+    fn find(
         &self,
         machine: &Machine,
         read: Read<Inputs>,
@@ -292,18 +305,5 @@ impl Job {
         let report =
             |record: &_| render(&AffineReport { record, images: views.images(&inputs.pair) });
         run.finish(staged, clock, record, &OUTPUTS, || Ok(()), report)
-    }
-}
-
-impl Inputs {
-    /// Two images.
-    #[must_use]
-    pub fn new(fixed: Volume<f32>, moving: Volume<f32>) -> Self {
-        Self { pair: Pair::new(fixed, moving), fixed_weight: None }
-    }
-
-    fn as_input(&self) -> AffineInput<'_> {
-        let fixed_weight = self.fixed_weight.as_ref().map(Into::into);
-        AffineInput { fixed_weight, ..self.pair.as_affine_input() }
     }
 }

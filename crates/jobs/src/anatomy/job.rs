@@ -6,10 +6,12 @@ use super::prepared::{Prepared, Shown, fitted, grid_of, prepare};
 use super::read::{CALLED, Thing, of_side, things};
 use super::task::OfAnatomies;
 use super::{drawing, place};
+use crate::Job as _;
 use crate::deform::{AffineChoice, Course, DeformMethod, given, outputs};
 use crate::error::{Error, Result};
+use crate::job::missing;
 use crate::listener::Listener;
-use crate::machine::Machine;
+use crate::machine::{Auto, Machine};
 use crate::options::{InitChoice, MatchingOptions, OutputOptions, Products, as_text, refuse};
 use crate::pair::MaskPaths;
 use crate::plan::{self, Plan};
@@ -63,34 +65,64 @@ impl Display for Start {
 
 /// A registration of two anatomies that is to be done.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[serde(default)]
 pub struct Job {
-    /// The file of the anatomy that stays.
+    /// The file of the fixed anatomy
+    #[cfg_attr(
+        feature = "clap",
+        arg(value_name = "FIXED.toml", default_value = "", hide_default_value = true)
+    )]
     pub fixed: PathBuf,
-    /// The file of the anatomy that is brought to it.
+    /// The file of the moving anatomy, which is registered to it
+    #[cfg_attr(
+        feature = "clap",
+        arg(value_name = "MOVING.toml", default_value = "", hide_default_value = true)
+    )]
     pub moving: PathBuf,
-    /// What goes with them.
-    #[serde(flatten)]
-    pub masks: MaskPaths,
+    /// Folder for the results; created if it does not exist
+    #[cfg_attr(
+        feature = "clap",
+        arg(short, long, value_name = "DIR", default_value = "", hide_default_value = true)
+    )]
+    pub output: PathBuf,
+    /// Affine transform to start from: `auto` runs an affine registration first, of the first image, else of all
+    /// probabilities, else of the nearest places of the shapes; `none` uses the coordinates as they are; FILE is an
+    /// affine transform, fixed to moving [default: auto]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "auto|none|FILE"))]
+    #[serde(with = "as_text")]
+    pub affine: Option<AffineChoice>,
+    /// Where the search of the affine registration that comes first starts: `landmarks` are those of the
+    /// anatomies, others are as of `voxalign affine` [default: moments]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "landmarks|header|centre|moments|identity|FILE")
+    )]
+    #[serde(with = "as_text")]
+    pub init: Option<Start>,
+    /// Spacing of the grid around the shapes of anatomies without images, mm [default: the longest side of the
+    /// fixed ones over 80]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "MM", value_parser = crate::options::positive, allow_hyphen_values = true))]
+    pub spacing: Option<f64>,
     /// How is registered; similarities are said in the file of the fixed anatomy.
+    #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub method: DeformMethod,
-    /// Of anatomies without images the spacing of the grid around their shapes, mm.
-    #[serde(default)]
-    pub spacing: Option<f64>,
-    /// Where the deformation starts; an affine registration comes first where nothing is said.
-    #[serde(default, with = "as_text")]
-    pub affine: Option<AffineChoice>,
-    /// Where the search of that starts; at the centres of mass where nothing is said.
-    #[serde(default, with = "as_text")]
-    pub init: Option<Start>,
+    /// What goes with them.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub masks: MaskPaths,
     /// How results are written.
+    #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub written: OutputOptions,
-    /// Which files are written beside record and report; [usual](Products::usual) ones where none are named.
-    #[serde(default, with = "as_text")]
+    /// Which files to write, separated by commas: warp, inverse_warp, affine, composite,
+    /// inverse_composite, warped (all that is carried along: images, probabilities, shapes), jacobian, or
+    /// `all`; result.json is always written, and report.html unless --no-report says otherwise
+    /// [default: warp,inverse_warp,affine,warped]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME,...", value_parser = crate::options::of_deform, help_heading = "Output"))]
+    #[serde(with = "as_text")]
     pub outputs: Option<Products>,
-    /// The folder for the results.
-    pub output: PathBuf,
 }
 
 /// What was read of two anatomies.
@@ -205,14 +237,6 @@ impl Job {
         Run { caller, folder, output, products, listener }
     }
 
-    /// Checks what can be checked before a device is started.
-    ///
-    /// # Errors
-    /// Files that are no anatomies, or do not match; options that others make meaningless, outputs that are inputs.
-    pub fn check(&self, caller: &Caller, listener: &dyn Listener) -> Result<()> {
-        self.checked(caller, listener).map(|_| ())
-    }
-
     fn checked(&self, caller: &Caller, listener: &dyn Listener) -> Result<Vec<Matched>> {
         self.check_options()?;
         let matched = self.matched(listener)?;
@@ -254,11 +278,79 @@ impl Job {
         Ok(matched)
     }
 
-    /// Refuses options that others make meaningless.
-    ///
-    /// # Errors
-    /// Names one.
-    pub fn check_options(&self) -> Result<()> {
+    /// Where the deformation starts.
+    pub(super) fn start(&self) -> AffineChoice {
+        self.affine.clone().unwrap_or_default()
+    }
+}
+
+/// What is usual for shapes alone, where nothing is said: they have no noise that smoothing the whole displacement would keep out,
+/// and it would hold them back; and they come to rest only where steps become shorter.
+pub(crate) fn of_shapes_alone(matching: &mut Matching, said: &MatchingOptions) -> Result<()> {
+    for (name, usual) in [("total_sigma", "0"), ("step_rule", "adaptive")] {
+        if !said.model.has(name) {
+            matching.model.set(name, usual)?;
+        }
+    }
+    Ok(())
+}
+
+/// All files that may be written.
+pub(super) fn files_of(matched: &[Matched]) -> Vec<Output> {
+    let first = matched.iter().find(|m| m.kind == Kind::Image);
+    let mut all = outputs(first.map(|m| warped(&m.name)));
+    let own = matched.iter().filter(|m| Some(&m.name) != first.map(|f| &f.name));
+    for m in own {
+        let product = Some(crate::options::Product::Warped);
+        if m.kind.is_image() {
+            all.push(Output::named("warped", warped(&m.name), product));
+        } else {
+            let [there, back] = carried_names(m);
+            all.push(Output::named("moving_on_fixed", there, product));
+            all.push(Output::named("fixed_on_moving", back, product));
+        }
+    }
+    all
+}
+
+/// The file of a moving image or probability on the fixed grid.
+pub(super) fn warped(name: &str) -> String {
+    format!("warped/{name}.nii.gz")
+}
+
+/// The extension of the files that something is written to: points are a list where all that they are from are lists.
+pub(crate) fn extension(m: &Matched) -> &'static str {
+    let list = |source: &Source| matches!(source, Source::List(..));
+    match m.kind {
+        Kind::Surface => "surf.gii",
+        Kind::Landmarks => "csv",
+        Kind::Points if m.sources.iter().all(list) => "csv",
+        _ => "vtk",
+    }
+}
+
+/// The files of a moving shape in the fixed world, and of a fixed one in the moving world.
+pub(super) fn carried_names(m: &Matched) -> [String; 2] {
+    let extension = extension(m);
+    ["moving_on_fixed", "fixed_on_moving"].map(|folder| format!("{folder}/{}.{extension}", m.name))
+}
+
+impl crate::Job for Job {
+    type Record = RunRecord;
+    type Inputs = Read<Inputs>;
+    const NAME: &'static str = "anatomy";
+    const AUTO: Auto = Auto::Gpu;
+
+    fn missing(&self) -> Option<&'static str> {
+        let all = [
+            (&self.fixed, "the fixed anatomy FIXED.toml"),
+            (&self.moving, "the moving anatomy MOVING.toml"),
+            (&self.output, "the output folder -o DIR"),
+        ];
+        missing(&all)
+    }
+
+    fn check_options(&self) -> Result<()> {
         self.matching()?;
         let given = self.affine.as_ref().is_some_and(|start| *start != AffineChoice::Auto);
         refuse(
@@ -272,11 +364,11 @@ impl Job {
         self.masks.check()
     }
 
-    /// What it would do.
-    ///
-    /// # Errors
-    /// As of [`check`](Self::check); headers that cannot be read.
-    pub fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
+    fn check(&self, caller: &Caller, listener: &dyn Listener) -> Result<()> {
+        self.checked(caller, listener).map(|_| ())
+    }
+
+    fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
         let matched = self.checked(caller, listener)?;
         let (matching, products) = (self.matching_for(&matched)?, self.products());
         let run = self.as_run(&products, caller, listener);
@@ -311,11 +403,7 @@ impl Job {
         Ok(plan.taking(plan::BASE + bytes))
     }
 
-    /// Reads all files.
-    ///
-    /// # Errors
-    /// What is wrong with one.
-    pub fn read(&self, caller: &Caller, listener: &dyn Listener) -> Result<Read<Inputs>> {
+    fn read(&self, caller: &Caller, listener: &dyn Listener) -> Result<Read<Inputs>> {
         let matched = self.checked(caller, listener)?;
         let products = self.products();
         let files = self.files(&matched);
@@ -337,24 +425,7 @@ impl Job {
         self.as_run(&products, caller, listener).read(&files, read)
     }
 
-    /// Does it all: [checks](Self::check), [reads](Self::read), registers and writes.
-    ///
-    /// # Errors
-    /// As of these; images that cannot be registered, [`Error::Stopped`].
-    pub fn run(
-        &self,
-        machine: &Machine,
-        caller: &Caller,
-        listener: &dyn Listener,
-    ) -> Result<Done<RunRecord>> {
-        self.run_with(machine, self.read(caller, listener)?, caller, listener)
-    }
-
-    /// As [`run`](Self::run) with what was checked and read before.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn run_with(
+    fn find(
         &self,
         machine: &Machine,
         read: Read<Inputs>,
@@ -419,60 +490,4 @@ impl Job {
         let course = Course { machine, run, similarity, matching: &matching };
         course.run(read.with(inputs), &mut task)
     }
-
-    /// Where the deformation starts.
-    pub(super) fn start(&self) -> AffineChoice {
-        self.affine.clone().unwrap_or_default()
-    }
-}
-
-/// What is usual for shapes alone, where nothing is said: they have no noise that smoothing the whole displacement would keep out,
-/// and it would hold them back; and they come to rest only where steps become shorter.
-pub(crate) fn of_shapes_alone(matching: &mut Matching, said: &MatchingOptions) -> Result<()> {
-    for (name, usual) in [("total_sigma", "0"), ("step_rule", "adaptive")] {
-        if !said.model.has(name) {
-            matching.model.set(name, usual)?;
-        }
-    }
-    Ok(())
-}
-
-/// All files that may be written.
-pub(super) fn files_of(matched: &[Matched]) -> Vec<Output> {
-    let first = matched.iter().find(|m| m.kind == Kind::Image);
-    let mut all = outputs(first.map(|m| warped(&m.name)));
-    let own = matched.iter().filter(|m| Some(&m.name) != first.map(|f| &f.name));
-    for m in own {
-        let product = Some(crate::options::Product::Warped);
-        if m.kind.is_image() {
-            all.push(Output::named("warped", warped(&m.name), product));
-        } else {
-            let [there, back] = carried_names(m);
-            all.push(Output::named("moving_on_fixed", there, product));
-            all.push(Output::named("fixed_on_moving", back, product));
-        }
-    }
-    all
-}
-
-/// The file of a moving image or probability on the fixed grid.
-pub(super) fn warped(name: &str) -> String {
-    format!("warped/{name}.nii.gz")
-}
-
-/// The extension of the files that something is written to: points are a list where all that they are from are lists.
-pub(crate) fn extension(m: &Matched) -> &'static str {
-    let list = |source: &Source| matches!(source, Source::List(..));
-    match m.kind {
-        Kind::Surface => "surf.gii",
-        Kind::Landmarks => "csv",
-        Kind::Points if m.sources.iter().all(list) => "csv",
-        _ => "vtk",
-    }
-}
-
-/// The files of a moving shape in the fixed world, and of a fixed one in the moving world.
-pub(super) fn carried_names(m: &Matched) -> [String; 2] {
-    let extension = extension(m);
-    ["moving_on_fixed", "fixed_on_moving"].map(|folder| format!("{folder}/{}.{extension}", m.name))
 }

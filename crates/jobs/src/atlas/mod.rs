@@ -54,18 +54,25 @@ use voxalign_report::stability::StabilityRecord;
 
 /// An atlas that is to be built.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[serde(default)]
 pub struct Job {
-    /// The images, one per subject; or the files of [anatomies](crate::anatomy), which end in `.toml`.
-    #[serde(default)]
+    /// The images, one per subject; or files of anatomies, which end in .toml
+    #[cfg_attr(feature = "clap", arg(value_name = "IMAGES", conflicts_with = "list"))]
     pub images: Vec<PathBuf>,
-    /// A CSV file with a line for each subject, instead of them: see [`list::of_csv`].
-    #[serde(default)]
+    /// CSV file with a line for each subject
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE.csv"))]
     pub list: Option<PathBuf>,
+    /// Folder for the results; created if it does not exist
+    #[cfg_attr(
+        feature = "clap",
+        arg(short, long, value_name = "DIR", default_value = "", hide_default_value = true)
+    )]
+    pub output: PathBuf,
     /// How it is made.
+    #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub options: Options,
-    /// The folder for the results.
-    pub output: PathBuf,
 }
 
 /// What was built.

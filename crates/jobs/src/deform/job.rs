@@ -4,8 +4,9 @@ use super::course::{Course, Task, given, outputs};
 use super::{AffineChoice, Channel, ChannelImages, DeformMethod, Inputs, record};
 use crate::error::{Error, Result};
 use crate::files;
+use crate::job::missing;
 use crate::listener::Listener;
-use crate::machine::Machine;
+use crate::machine::{Auto, Machine};
 use crate::options::{
     AffineWay, InitChoice, LandmarkOptions, OutputOptions, Products, as_text, check_dof, refuse,
 };
@@ -26,33 +27,55 @@ use voxalign_report::RunRecord;
 
 /// A registration of files that is to be done.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[serde(default)]
 pub struct Job {
     /// The two images, and what goes with them.
+    #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub paths: PairPaths,
+    /// Folder for the results; created if it does not exist
+    #[cfg_attr(
+        feature = "clap",
+        arg(short, long, value_name = "DIR", default_value = "", hide_default_value = true)
+    )]
+    pub output: PathBuf,
+    /// Affine transform to start from: `auto` runs an affine registration first, as `voxalign
+    /// affine` does; `none` uses the headers as they are; FILE is an affine
+    /// transform, fixed to moving [default: auto]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "auto|none|FILE"))]
+    #[serde(with = "as_text")]
+    pub affine: Option<AffineChoice>,
+    /// Where the search of the affine registration that comes first starts, as that of `voxalign affine`;
+    /// --landmarks do not influence it unless they are given here, too [default: moments]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "header|centre|moments|identity|FILE|landmarks:F,M")
+    )]
+    #[serde(with = "as_text")]
+    pub init: Option<InitChoice>,
     /// How is registered.
+    #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub method: DeformMethod,
-    /// Where the deformation starts; an affine registration comes first where nothing is said.
-    #[serde(default, with = "as_text")]
-    pub affine: Option<AffineChoice>,
-    /// Where the search of the affine registration that comes first starts; at the centres of mass where nothing is said.
-    #[serde(default, with = "as_text")]
-    pub init: Option<InitChoice>,
     /// How the affine registration that comes first is made otherwise.
+    #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub way: AffineWay,
     /// Corresponding points that pull as well.
+    #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub landmarks: LandmarkOptions,
     /// How results are written.
+    #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub written: OutputOptions,
-    /// Which files are written beside record and report; [usual](Products::usual) ones where none are named.
-    #[serde(default, with = "as_text")]
+    /// Which files to write, separated by commas: warp, inverse_warp, affine, composite,
+    /// inverse_composite, warped, jacobian, or `all`; result.json is always written, and
+    /// report.html unless --no-report says otherwise [default: warp,inverse_warp,affine,warped]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME,...", value_parser = crate::options::of_deform, help_heading = "Output"))]
+    #[serde(with = "as_text")]
     pub outputs: Option<Products>,
-    /// The folder for the results.
-    pub output: PathBuf,
 }
 
 /// Refuses options about points and starts that others make meaningless.
@@ -158,29 +181,6 @@ impl Job {
         Run { caller, folder, output, products, listener }
     }
 
-    /// Checks what can be checked before a device is started.
-    ///
-    /// # Errors
-    /// Options that others make meaningless, outputs that are inputs, channels on other grids.
-    pub fn check(&self, caller: &Caller) -> Result<()> {
-        let Ask { channels, .. } = self.ask()?;
-        self.check_points()?;
-        let products = self.products();
-        self.as_run(&products, caller, &crate::Silent)
-            .check(&outputs(Some(WARPED.to_owned())), &self.files(&channels))?;
-        self.paths.check()?;
-        self.check_channels(&channels)
-    }
-
-    /// Refuses options about points and starts that others make meaningless.
-    ///
-    /// # Errors
-    /// Names one.
-    pub fn check_points(&self) -> Result<()> {
-        check_way(&self.way, self.affine.as_ref())?;
-        check_points(&self.landmarks, self.init.as_ref(), self.affine.as_ref())
-    }
-
     /// The fixed images of all channels are on one grid.
     fn check_channels(&self, channels: &[Channel]) -> Result<()> {
         let grid = |path: &Path, which: &ReadOptions| {
@@ -205,12 +205,58 @@ impl Job {
         Ok(())
     }
 
-    /// What it would do.
-    ///
-    /// # Errors
-    /// As of [`check`](Self::check); headers that cannot be read.
-    pub fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
-        self.check(caller)?;
+    /// How strongly landmarks pull, 1/mm².
+    pub(super) fn weight(&self) -> f64 {
+        let similarity = || self.method.matching.similarity().unwrap_or(Similarity::LNCC);
+        let usual = || usual_landmark_weight(&similarity());
+        self.landmarks.landmark_weight.unwrap_or_else(usual)
+    }
+}
+
+/// A registration of images, which has nothing of its own.
+struct OfImages<'a> {
+    job: &'a Job,
+    ask: &'a Ask,
+}
+
+impl Task for OfImages<'_> {
+    fn parameters(&self, outside: f32) -> serde_json::Value {
+        record::parameters(self.job, self.ask, outside)
+    }
+
+    fn files(&self) -> Vec<Input<'_>> {
+        self.job.files(&self.ask.channels)
+    }
+}
+
+impl crate::Job for Job {
+    type Record = RunRecord;
+    type Inputs = Read<Inputs>;
+    const NAME: &'static str = "deform";
+    const AUTO: Auto = Auto::Gpu;
+
+    fn missing(&self) -> Option<&'static str> {
+        self.paths.missing().or(missing(&[(&self.output, "the output folder -o DIR")]))
+    }
+
+    fn check_options(&self) -> Result<()> {
+        self.ask()?;
+        check_way(&self.way, self.affine.as_ref())?;
+        check_points(&self.landmarks, self.init.as_ref(), self.affine.as_ref())
+    }
+
+    fn check(&self, caller: &Caller, listener: &dyn Listener) -> Result<()> {
+        let Ask { channels, .. } = self.ask()?;
+        self.check_options()?;
+        let products = self.products();
+        self.as_run(&products, caller, listener)
+            .check(&outputs(Some(WARPED.to_owned())), &self.files(&channels))?;
+        self.paths.check()?;
+        self.check_channels(&channels)
+    }
+
+    fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
+        self.check(caller, listener)?;
         let (ask, products) = (self.ask()?, self.products());
         let run = self.as_run(&products, caller, listener);
         let plan = run.plan(&self.files(&ask.channels), &outputs(Some(WARPED.to_owned())))?;
@@ -222,11 +268,7 @@ impl Job {
         Ok(plan.taking(plan::BASE + bytes))
     }
 
-    /// Reads all files.
-    ///
-    /// # Errors
-    /// What is wrong with one.
-    pub fn read(&self, caller: &Caller, listener: &dyn Listener) -> Result<Read<Inputs>> {
+    fn read(&self, caller: &Caller, listener: &dyn Listener) -> Result<Read<Inputs>> {
         let (ask, products) = (self.ask()?, self.products());
         let read = || {
             let image =
@@ -284,32 +326,7 @@ impl Job {
         self.as_run(&products, caller, listener).read(&self.files(&ask.channels), read)
     }
 
-    /// How strongly landmarks pull, 1/mm².
-    pub(super) fn weight(&self) -> f64 {
-        let similarity = || self.method.matching.similarity().unwrap_or(Similarity::LNCC);
-        let usual = || usual_landmark_weight(&similarity());
-        self.landmarks.landmark_weight.unwrap_or_else(usual)
-    }
-
-    /// Does it all: [checks](Self::check), [reads](Self::read), registers and writes.
-    ///
-    /// # Errors
-    /// As of these; images that cannot be registered, [`Error::Stopped`].
-    pub fn run(
-        &self,
-        machine: &Machine,
-        caller: &Caller,
-        listener: &dyn Listener,
-    ) -> Result<Done<RunRecord>> {
-        self.check(caller)?;
-        self.run_with(machine, self.read(caller, listener)?, caller, listener)
-    }
-
-    /// As [`run`](Self::run) with what was checked and read before.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn run_with(
+    fn find(
         &self,
         machine: &Machine,
         read: Read<Inputs>,
@@ -321,21 +338,5 @@ impl Job {
         let Ask { similarity, matching, .. } = &ask;
         let course = Course { machine, run, similarity: *similarity, matching };
         course.run(read, &mut OfImages { job: self, ask: &ask })
-    }
-}
-
-/// A registration of images, which has nothing of its own.
-struct OfImages<'a> {
-    job: &'a Job,
-    ask: &'a Ask,
-}
-
-impl Task for OfImages<'_> {
-    fn parameters(&self, outside: f32) -> serde_json::Value {
-        record::parameters(self.job, self.ask, outside)
-    }
-
-    fn files(&self) -> Vec<Input<'_>> {
-        self.job.files(&self.ask.channels)
     }
 }

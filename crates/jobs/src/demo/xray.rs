@@ -1,10 +1,12 @@
 //! A head made of ellipsoids, and X-ray images of it: a pose to find without any file of one's own.
 
+use crate::Job as _;
 use crate::drr::{self, Format, PoseChoice, Simulation};
 use crate::error::Result;
 use crate::files;
 use crate::listener::{Listener, Quiet};
 use crate::machine::Machine;
+use crate::options::ReportOption;
 use crate::pose;
 use crate::projection::{Numbers, Preset, ViewOptions, Whole};
 use crate::run::Caller;
@@ -85,8 +87,13 @@ pub fn write(
     };
     let path = folder.join("ct.nii.gz");
     let xrays = folder.join("xrays");
-    let job =
-        drr::Job { views, place, simulation, no_report: true, ..drr::Job::new(&path, &xrays) };
+    let job = drr::Job {
+        views,
+        place,
+        simulation,
+        report: ReportOption::none(),
+        ..drr::Job::new(&path, &xrays)
+    };
     job.run(machine, &Caller::default(), &Quiet(listener))?;
     let images = ["ap.png", "lateral.png"].map(|name| xrays.join(name));
     let mut job = pose::Job::new(path, images, output);

@@ -20,8 +20,10 @@ pub use options::{Format, Projection, Rays, Shown, Simulation};
 pub use poses::PoseChoice;
 
 use crate::error::{Error, Result};
+use crate::job::missing;
 use crate::listener::{Level, Listener, reading};
-use crate::machine::Machine;
+use crate::machine::{Auto, Machine};
+use crate::options::ReportOption;
 use crate::plan::{self, Plan};
 use crate::projection::{Ct, CtOptions, NamedView, VIEWS, ViewOptions, is_within, short};
 use crate::run::{Caller, Clock, Done, Input, RECORD, REPORT, Role, check_outputs, conclude};
@@ -46,26 +48,41 @@ use voxalign_report::{GridRecord, InputRecord, RunRecord};
 
 /// X-ray images that are to be made of a CT.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[serde(default)]
 pub struct Job {
-    /// The CT.
+    /// The CT: NIfTI, NRRD, MetaImage, or a folder of DICOM
+    #[cfg_attr(
+        feature = "clap",
+        arg(value_name = "CT", default_value = "", hide_default_value = true)
+    )]
     pub ct: PathBuf,
+    /// Folder for the results; created if it does not exist
+    #[cfg_attr(
+        feature = "clap",
+        arg(short, long, value_name = "DIR", default_value = "", hide_default_value = true)
+    )]
+    pub output: PathBuf,
     /// How attenuations are made of it.
+    #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub material: CtOptions,
     /// Where the views are.
+    #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub views: ViewOptions,
     /// Where the CT is.
+    #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub place: PoseChoice,
     /// How images are simulated and written.
+    #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub simulation: Simulation,
-    /// Whether there is no report.
-    #[serde(default, with = "crate::options::negated", rename = "report")]
-    pub no_report: bool,
-    /// The folder for the results.
-    pub output: PathBuf,
+    /// Whether there is a report.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub report: ReportOption,
 }
 
 impl Job {
@@ -82,34 +99,82 @@ impl Job {
         all
     }
 
-    /// Checks the options alone.
-    ///
-    /// # Errors
-    /// What is out of range, and options that others make meaningless.
-    pub fn check_options(&self) -> Result<()> {
+    /// What is written, with what it is.
+    fn written(&self, views: &[NamedView], poses: usize) -> Vec<(&'static str, String)> {
+        let formats = self.simulation.formats();
+        let each = views.iter().flat_map(|v| (0..poses).map(move |n| images::name(v, n, poses)));
+        let files = |name: String| formats.iter().map(move |&f| images::file(&name, f)).collect();
+        let images = each.flat_map::<Vec<_>, _>(files).map(|name| ("image", name));
+        written(images.chain([("views", VIEWS.to_owned())]), self.report.wanted())
+    }
+}
+
+/// What the images of a run are made of, wherever the files lie and however options were given: the CT and its labels by their
+/// checksums, the parameters, views and poses, and the kind of device, by which last digits differ.
+fn key(
+    parameters: &serde_json::Value,
+    read: &[InputRecord],
+    (views, poses): (&[NamedView], &[Pose]),
+    gpu: bool,
+) -> String {
+    let shown = [Role::Ct.name(), Role::Labels.name()];
+    let read = read.iter().filter(|input| shown.contains(&input.role.as_str()));
+    let read: Vec<_> = read.map(|input| (&input.role, &input.sha256)).collect();
+    let views: Vec<_> =
+        views.iter().map(|v| (ViewRecord::new(&v.name, &v.geometry), v.isocentre)).collect();
+    let poses: Vec<_> = poses.iter().map(|pose| pose.map.rows()).collect();
+    format!("{parameters} {read:?} {views:?} {poses:?} {gpu}")
+}
+
+/// A view for the table of views, with its image where it is the only one.
+fn table(view: &NamedView, image: Option<PathBuf>) -> geometry::View {
+    let mut table = geometry::View::new(view.geometry);
+    table.image = image;
+    table.name = Some(view.name.clone());
+    table
+}
+
+/// Refuses a source within the CT.
+fn outside(view: &NamedView, pose: &Pose, ct: &Grid) -> Result<()> {
+    if is_within(&view.geometry, &pose.map, ct) {
+        return Err(Error::input(text!(
+            "the source of the view '{}' is within the CT where it is turned by {} degrees and moved by {} \
+             mm; check `source_to_isocentre`, `isocentre` or the geometry, and the pose",
+            view.name,
+            short(&pose.degrees),
+            short(&pose.mm)
+        )));
+    }
+    Ok(())
+}
+
+impl crate::Job for Job {
+    type Record = DrrRecord;
+    type Inputs = ();
+    const NAME: &'static str = "drr";
+    const AUTO: Auto = Auto::Cpu;
+
+    fn missing(&self) -> Option<&'static str> {
+        let all = [(&self.ct, "the CT"), (&self.output, "the output folder -o DIR")];
+        missing(&all)
+    }
+
+    fn check_options(&self) -> Result<()> {
         self.material.check()?;
         self.views.check()?;
         self.place.check()?;
         self.simulation.check()
     }
 
-    /// Checks what can be checked before a device is started.
-    ///
-    /// # Errors
-    /// As of [`check_options`](Self::check_options); outputs that are inputs.
-    pub fn check(&self, caller: &Caller) -> Result<()> {
+    fn check(&self, caller: &Caller, _: &dyn Listener) -> Result<()> {
         self.check_options()?;
         let files = self.files(caller);
         let names = [RECORD, REPORT, VIEWS].into_iter();
         check_outputs(&self.output, names, files.iter().map(Input::path))
     }
 
-    /// What it would do.
-    ///
-    /// # Errors
-    /// As of [`check`](Self::check); headers that cannot be read.
-    pub fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
-        self.check(caller)?;
+    fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
+        self.check(caller, listener)?;
         let files = self.files(caller);
         let plan = Plan::new(&files, Vec::new(), listener)?;
         let grid = self.material.grid(&self.ct, listener)?;
@@ -124,33 +189,24 @@ impl Job {
         let (views, poses) = (views.len() as u64, poses.len() as u64);
         let together = if self.simulation.has_window() { poses } else { 1 };
         let kept = (together * pixels).min(KEPT as u64).max(pixels);
-        let shown = if self.no_report { 0 } else { (views * poses).min(PICTURES as u64) * pixels };
+        let shown =
+            if !self.report.wanted() { 0 } else { (views * poses).min(PICTURES as u64) * pixels };
         // The volume with and without its border while it goes to the device; later on images, and what is written of one.
         let taken = plan::BASE + (12 * voxels).max(4 * voxels + 4 * (kept + shown) + 24 * pixels);
         Ok(Plan { writes, ..plan }.taking(taken))
     }
 
-    /// What is written, with what it is.
-    fn written(&self, views: &[NamedView], poses: usize) -> Vec<(&'static str, String)> {
-        let formats = self.simulation.formats();
-        let each = views.iter().flat_map(|v| (0..poses).map(move |n| images::name(v, n, poses)));
-        let files = |name: String| formats.iter().map(move |&f| images::file(&name, f)).collect();
-        let images = each.flat_map::<Vec<_>, _>(files).map(|name| ("image", name));
-        written(images.chain([("views", VIEWS.to_owned())]), !self.no_report)
+    fn read(&self, _: &Caller, _: &dyn Listener) -> Result<()> {
+        Ok(())
     }
 
-    /// Does it all: checks, reads, simulates and writes.
-    ///
-    /// # Errors
-    /// What is wrong with options or files; a source within the CT; a view that sees nothing of it;
-    /// [`Error::Stopped`].
-    pub fn run(
+    fn find(
         &self,
         machine: &Machine,
+        (): (),
         caller: &Caller,
         listener: &dyn Listener,
     ) -> Result<Done<DrrRecord>> {
-        self.check(caller)?;
         let mut clock = Clock::start();
         let files = self.files(caller);
         let read = inputs(&files, listener)?;
@@ -201,7 +257,7 @@ impl Job {
             simulator: &simulator,
             traversal,
             random: Random::new(self.simulation.seed.unwrap_or(0)),
-            with_pictures: !self.no_report,
+            with_pictures: self.report.wanted(),
             series: Series::new(key, "Digitally reconstructed radiographs", study),
             kept: KEPT,
             made: Vec::new(),
@@ -232,43 +288,4 @@ impl Job {
             render(&DrrReport { record, pictures: &pictures })
         })
     }
-}
-
-/// What the images of a run are made of, wherever the files lie and however options were given: the CT and its labels by their
-/// checksums, the parameters, views and poses, and the kind of device, by which last digits differ.
-fn key(
-    parameters: &serde_json::Value,
-    read: &[InputRecord],
-    (views, poses): (&[NamedView], &[Pose]),
-    gpu: bool,
-) -> String {
-    let shown = [Role::Ct.name(), Role::Labels.name()];
-    let read = read.iter().filter(|input| shown.contains(&input.role.as_str()));
-    let read: Vec<_> = read.map(|input| (&input.role, &input.sha256)).collect();
-    let views: Vec<_> =
-        views.iter().map(|v| (ViewRecord::new(&v.name, &v.geometry), v.isocentre)).collect();
-    let poses: Vec<_> = poses.iter().map(|pose| pose.map.rows()).collect();
-    format!("{parameters} {read:?} {views:?} {poses:?} {gpu}")
-}
-
-/// A view for the table of views, with its image where it is the only one.
-fn table(view: &NamedView, image: Option<PathBuf>) -> geometry::View {
-    let mut table = geometry::View::new(view.geometry);
-    table.image = image;
-    table.name = Some(view.name.clone());
-    table
-}
-
-/// Refuses a source within the CT.
-fn outside(view: &NamedView, pose: &Pose, ct: &Grid) -> Result<()> {
-    if is_within(&view.geometry, &pose.map, ct) {
-        return Err(Error::input(text!(
-            "the source of the view '{}' is within the CT where it is turned by {} degrees and moved by {} \
-             mm; check `source_to_isocentre`, `isocentre` or the geometry, and the pose",
-            view.name,
-            short(&pose.degrees),
-            short(&pose.mm)
-        )));
-    }
-    Ok(())
 }

@@ -15,9 +15,9 @@ pub(crate) use affine::check_dof;
 pub use affine::{AffineMethod, AffineWay, of_maps, usual_affine};
 pub use landmarks::{LandmarkOptions, PointConvention};
 pub use matching::MatchingOptions;
-pub use output::OutputOptions;
+pub use output::{OutputOptions, ReportOption};
 pub use products::{Product, Products, of_affine, of_deform};
-pub use text::{from_json, from_toml};
+pub use text::{from_json, from_toml, toml_table};
 pub use values::{InitChoice, Interpolation, Outside, not_negative, number, positive};
 
 pub(crate) use matching::recorded;

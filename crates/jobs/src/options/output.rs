@@ -5,6 +5,37 @@ use super::values::{Interpolation, Outside};
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
 
+/// Whether there is a report.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[cfg_attr(feature = "clap", command(next_help_heading = "Output"))]
+#[serde(default)]
+pub struct ReportOption {
+    /// Write report.html (the default)
+    #[cfg_attr(feature = "clap", arg(long, conflicts_with = "no_report"))]
+    #[doc(hidden)]
+    #[serde(skip)]
+    pub report: bool,
+    /// Do not write report.html
+    #[cfg_attr(feature = "clap", arg(long, conflicts_with = "report"))]
+    #[serde(rename = "report", with = "negated")]
+    pub no_report: bool,
+}
+
+impl ReportOption {
+    /// Whether one is written.
+    #[must_use]
+    pub fn wanted(self) -> bool {
+        !self.no_report
+    }
+
+    /// No report.
+    #[must_use]
+    pub fn none() -> Self {
+        Self { no_report: true, ..Self::default() }
+    }
+}
+
 /// How results are written.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
@@ -19,22 +50,17 @@ pub struct OutputOptions {
     #[cfg_attr(feature = "clap", arg(long, value_name = "VALUE", allow_hyphen_values = true))]
     #[serde(with = "as_text")]
     pub outside: Option<Outside>,
-    /// Write report.html (the default)
-    #[cfg_attr(feature = "clap", arg(long, conflicts_with = "no_report"))]
-    #[doc(hidden)]
-    #[serde(skip)]
-    pub report: bool,
-    /// Do not write report.html
-    #[cfg_attr(feature = "clap", arg(long, conflicts_with = "report"))]
-    #[serde(rename = "report", with = "negated")]
-    pub no_report: bool,
+    /// Whether there is a report.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub report: ReportOption,
 }
 
 impl OutputOptions {
     /// Whether a report is written.
     #[must_use]
     pub fn wants_report(&self) -> bool {
-        self.report || !self.no_report
+        self.report.wanted()
     }
 
     /// Interpolation of the resampled image.

@@ -173,12 +173,20 @@ pub fn from_toml<T>(text: &str) -> crate::Result<T>
 where
     T: Default + Serialize + DeserializeOwned,
 {
+    from_json(Value::Object(toml_table(text)?))
+}
+
+/// A text in TOML as data.
+///
+/// # Errors
+/// What is no TOML, with the line.
+pub fn toml_table(text: &str) -> crate::Result<Map<String, Value>> {
     let table: toml::Table = text.parse().map_err(|e: toml::de::Error| {
         let line =
             e.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);
-        crate::Error::input(text!("line {line} is not valid TOML: {}", e.message()))
+        crate::Error::input(format!("line {line} is not valid TOML: {}", e.message()))
     })?;
-    from_json(Value::Object(table.into_iter().map(|(k, v)| (k, as_json(v))).collect()))
+    Ok(table.into_iter().map(|(key, value)| (key, as_json(value))).collect())
 }
 
 /// The same in JSON; numbers that are not finite are their texts, as JSON has none.
@@ -234,13 +242,13 @@ mod tests {
             "ct = 'a'\noutput = 'b'\nview = ['ap', 'pa']\nvolume = 1\nno-report = true\nregion = [1, 2, 3, 4]",
         )
         .unwrap();
-        assert_eq!((job.views.presets.len(), job.no_report), (2, true));
+        assert_eq!((job.views.presets.len(), job.report.wanted()), (2, false));
         assert_eq!(job.material.which.volume, Some(1));
         let xrays = "ct = 'a'\noutput = 'b'\nxrays = ['c', 'd']\ngeometry = ['e', 'f']\n";
         let of = |more: &str| from_toml::<pose::Job>(&format!("{xrays}{more}")).unwrap();
         assert_eq!((of("frame = 3").frame, of("frame = [1, 0]").frame), (vec![3], vec![1, 0]));
         assert_eq!(of("series = 2").material.which.series, Some("2".to_owned()));
-        assert!(of("report = false").no_report && !of("").no_report);
+        assert!(!of("report = false").report.wanted() && of("").report.wanted());
         // What is read is written, and read back.
         let job = of("levels = [8, 4]\npixels = 'intensity'\nonly = 3\nlabels = 'l'");
         assert_eq!(from_json::<pose::Job>(serde_json::to_value(&job).unwrap()).unwrap(), job);

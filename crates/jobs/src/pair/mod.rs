@@ -10,6 +10,7 @@ pub(crate) use views::score_figures;
 
 use crate::error::{Error, Result};
 use crate::files;
+use crate::job::missing;
 use crate::listener::{Listener, reading};
 use crate::options::{OutputOptions, as_text};
 use crate::run::{Input, Role};
@@ -95,15 +96,27 @@ impl Which {
 
 /// The files that every registration of a pair reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[serde(default)]
 pub struct PairPaths {
-    /// The image that stays.
+    /// The fixed (reference) image
+    #[cfg_attr(
+        feature = "clap",
+        arg(value_name = "FIXED", default_value = "", hide_default_value = true)
+    )]
     pub fixed: PathBuf,
-    /// The image that is brought to it.
+    /// The moving image, which is registered to it
+    #[cfg_attr(
+        feature = "clap",
+        arg(value_name = "MOVING", default_value = "", hide_default_value = true)
+    )]
     pub moving: PathBuf,
     /// What goes with them.
+    #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub masks: MaskPaths,
     /// Which of several images in a file.
+    #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub which: Which,
 }
@@ -130,6 +143,14 @@ impl PairPaths {
             (Role::LabelNames, &masks.label_names),
         ]));
         all
+    }
+
+    /// The first of the two images that is missing.
+    pub(crate) fn missing(&self) -> Option<&'static str> {
+        missing(&[
+            (&self.fixed, "the fixed image FIXED"),
+            (&self.moving, "the moving image MOVING"),
+        ])
     }
 
     /// Label maps come in pairs.

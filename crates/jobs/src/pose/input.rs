@@ -368,7 +368,7 @@ mod tests {
     fn what_counts_has_numbers_and_contrast() {
         let (nan, inf) = (f32::NAN, f32::INFINITY);
         let image = [nan, 1.0, 2.0, 3.0, 3.0, inf];
-        let said = |region| check(&image, [3, 2], region).unwrap_err();
+        let said = |region| check(&image, [3, 2], region).unwrap_err().to_string();
         assert!(said(None).starts_with("2 pixels are NaN or infinite;"), "{}", said(None));
         assert!(said(Some([1, 0, 2, 2])).contains("1 pixel is NaN or infinite within the region"));
         assert!(said(Some([0, 1, 2, 1])).contains("all pixels are 3 within the region"));

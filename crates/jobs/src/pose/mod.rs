@@ -28,9 +28,10 @@ pub use start::{PoseInit, StartOptions};
 pub use track::{Storage, StreamOptions};
 
 use crate::error::{Error, Result};
+use crate::job::missing;
 use crate::listener::{Level, Listener};
-use crate::machine::Machine;
-use crate::options::{as_text, texts};
+use crate::machine::{Auto, Machine};
+use crate::options::{ReportOption, as_text, texts};
 use crate::plan::{self, Plan};
 use crate::projection::{Ct, CtOptions, VIEWS, Whole, behind, check_region, is_within, may_see};
 use crate::run::{
@@ -61,42 +62,66 @@ const CT_TO_ROOM: &str = "ct_to_room.tfm";
 
 /// A pose that is to be found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[serde(default)]
 pub struct Job {
-    /// The CT.
+    /// The CT: NIfTI, NRRD, MetaImage, or a folder of DICOM
+    #[cfg_attr(
+        feature = "clap",
+        arg(value_name = "CT", default_value = "", hide_default_value = true)
+    )]
     pub ct: PathBuf,
-    /// The X-ray images; those that the views of `geometry` name where there are none. Or a folder that `drr` wrote, with its table of
-    /// views.
-    #[serde(default)]
+    /// X-ray images: PNG, TIFF, DICOM, NIfTI; none where the views of --geometry name them; or a folder that `voxalign drr` wrote
+    #[cfg_attr(feature = "clap", arg(value_name = "XRAY"))]
     pub xrays: Vec<PathBuf>,
-    /// Where they were taken from: files with one view or several, in the order of the images; headers of DICOM where there are none.
-    #[serde(default)]
+    /// Folder for the results; created if it does not exist
+    #[cfg_attr(
+        feature = "clap",
+        arg(short, long, value_name = "DIR", default_value = "", hide_default_value = true)
+    )]
+    pub output: PathBuf,
+    /// Where the images were taken from, in their order: TOML tables, MayaCam 2, cameras of OpenCV (YAML, XML) or plastimatch's
+    /// projection matrices; more than once for several files [default: the headers of DICOM]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE", help_heading = "Views"))]
     pub geometry: Vec<PathBuf>,
-    /// Of files with several frames, the number of one, from 0: one for all, or one for each.
-    #[serde(default, with = "texts")]
+    /// Of X-ray files with several frames: the number of one, from 0; one for all files, or one for each
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "N,...", value_delimiter = ',', help_heading = "Views")
+    )]
+    #[serde(with = "texts")]
     pub frame: Vec<usize>,
-    /// What the values of the X-ray images are; what headers of DICOM say where it is not given, else attenuations.
-    #[serde(default)]
+    /// What the values of the X-ray images are [default: what headers of DICOM say, else attenuation]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "WHAT", help_heading = "Views"))]
     pub pixels: Option<Pixels>,
-    /// The part of each X-ray image that counts: the first column and row, and how many; instead of those of `geometry`.
-    #[serde(default, with = "as_text")]
+    /// The part of each X-ray image that counts: the first column and row, and how many; instead of the 'region' of a table
+    /// of views
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "COLUMN,ROW,COLUMNS,ROWS", help_heading = "Views")
+    )]
+    #[serde(with = "as_text")]
     pub region: Option<Whole<4>>,
     /// Where the search starts, and the centre of rotations.
+    #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub start: StartOptions,
-    /// How attenuations are made of the CT.
-    #[serde(flatten)]
-    pub material: CtOptions,
     /// How the pose is found.
+    #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub method: Method,
-    /// What makes it a sequence, for [`track`](Job::track).
+    /// How attenuations are made of the CT.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub material: CtOptions,
+    /// What makes it a sequence.
+    #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub frames: StreamOptions,
-    /// Whether there is no report.
-    #[serde(default, with = "crate::options::negated", rename = "report")]
-    pub no_report: bool,
-    /// The folder for the results.
-    pub output: PathBuf,
+    /// Whether there is a report.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub report: ReportOption,
 }
 
 impl Job {
@@ -131,149 +156,6 @@ impl Job {
         all.extend(self.start.files());
         all.extend(caller.config.as_deref().map(|path| Input::new(Role::Config, path)));
         all
-    }
-
-    /// Checks the options alone.
-    ///
-    /// # Errors
-    /// What is out of range, and options that others make meaningless.
-    pub fn check_options(&self) -> Result<()> {
-        self.material.check()?;
-        options::options(&self.method)?;
-        self.start.check()?;
-        if self.is_sequence() && self.method.has("refine") {
-            return Err(Error::input(text!(
-                "`refine` is for the pose of single images, not of a `stream`: give it with the images of one moment first, and the \
-                 `views.toml` of that as `geometry`"
-            )));
-        }
-        self.check_stream()?;
-        if self.is_sequence() && self.start.targets.is_some() {
-            return Err(Error::input(text!(
-                "`targets` are for the pose of single images, not of a `stream`; leave one of them out"
-            )));
-        }
-        check_region(self.region)
-    }
-
-    /// Checks what can be checked before a device is started.
-    ///
-    /// # Errors
-    /// As of [`check_options`](Self::check_options); outputs that are inputs.
-    pub fn check(&self, caller: &Caller) -> Result<()> {
-        self.check_options()?;
-        let tables = self.tables();
-        let xrays = if input::table_of(&self.xrays).is_some() { &[][..] } else { &self.xrays };
-        let files = self.files(xrays, &tables, caller);
-        let names = [RECORD, REPORT, TRANSFORM, CT_TO_ROOM].into_iter();
-        check_outputs(&self.output, names, files.iter().map(Input::path))
-    }
-
-    /// What it would do.
-    ///
-    /// # Errors
-    /// As of [`check`](Self::check); headers that cannot be read.
-    pub fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
-        self.check(caller)?;
-        if self.is_sequence() {
-            return self.plan_track(caller, listener);
-        }
-        let views = self.images(listener)?;
-        let xrays: Vec<_> = views.iter().map(|v| v.path.clone()).collect();
-        let tables = self.tables();
-        let files = self.files(&xrays, &tables, caller);
-        let writes = self.written(views.iter().map(|v| v.name.as_str()));
-        check_written(&self.output, &writes, &files)?;
-        let writes = writes.into_iter().map(|(_, name)| self.output.join(name)).collect();
-        let plan = Plan::new(&files, writes, listener)?;
-        let pixels = views.iter().map(|v| v.values.len() as u64);
-        let (all, most) = (pixels.clone().sum::<u64>(), pixels.max().unwrap_or(0));
-        let stored = views.iter().map(|v| v.stored as u64).max().unwrap_or(0);
-        let method = options::options(&self.method)?;
-        let rays = options::rays(&method, most, views.len() as u64);
-        let voxels = plan.voxels(Role::Ct.name());
-        // X-ray images as they are read; then, beside their copies and what is simulated of them, the volume as it goes to
-        // the device, or there with the derivatives of rays, or with what is looked at for metal: all images with those that are
-        // simulated, and what is made of the largest one.
-        let read = 4 * (all + stored);
-        let looked = if method.adapts() { 13 * all + 54 * most } else { 0 };
-        let searched = 16 * all + (16 * voxels).max(8 * voxels + looked.max(36 * rays));
-        Ok(plan.taking(plan::BASE + read.max(searched)))
-    }
-
-    /// Does it all: checks, reads, registers and writes.
-    ///
-    /// # Errors
-    /// What is wrong with options or files; [`Error::Stopped`].
-    pub fn run(
-        &self,
-        machine: &Machine,
-        caller: &Caller,
-        listener: &dyn Listener,
-    ) -> Result<Done<PoseRecord>> {
-        self.check(caller)?;
-        if self.is_sequence() {
-            return Err(Error::input(text!(
-                "`stream` names a sequence, which has a pose for each frame"
-            )));
-        }
-        let mut clock = Clock::start();
-        let mut views = self.images(listener)?;
-        let paths: Vec<_> = views.iter().map(|v| v.path.clone()).collect();
-        let tables = self.tables();
-        let files = self.files(&paths, &tables, caller);
-        let written = self.written(views.iter().map(|v| v.name.as_str()));
-        // Those that views name are inputs as well.
-        check_written(&self.output, &written, &files)?;
-        let read = inputs(&files, listener)?;
-        let Ct { volume, parameters, .. } = self.material.read(&self.ct, listener)?;
-        let named: Vec<_> = views.iter().map(XrayInput::named).collect();
-        let start = self.start.read(volume.grid(), &named, listener)?;
-        let options = self.pose_options(volume.grid())?;
-        let targets = targets::read(self.start.targets.as_deref(), listener)?;
-        clock.lap("read");
-        self.check_views(&views, &start, volume.grid())?;
-        for view in &mut views {
-            let of = format!("'{}'", view.path.display());
-            let known = (view.geometry, view.assumed);
-            view.geometry = behind(known, &start, volume.grid(), &of, listener)?;
-        }
-
-        let mut staged = Staged::new(&self.output, listener)?;
-        let (found, options) = self.found(machine, &volume, (&views, start), options, listener)?;
-        clock.lap("register");
-        for (view, refined) in views.iter_mut().zip(&found.geometry) {
-            view.geometry = refined.geometry;
-        }
-        let poses = [found.start, found.transform];
-        let geometries = views.iter().map(|v| &v.geometry);
-        let simulated = simulated(machine, &volume, geometries, poses)?;
-        clock.lap("simulate");
-        self.write(&mut staged, &views, &found, &simulated)?;
-        clock.lap("write");
-        let values: Vec<_> = views.iter().map(|v| v.stored_as).collect();
-        let run = RunRecord {
-            parameters: self.parameters(&options, &values, parameters),
-            ..crate::run::record(caller, machine, read)
-        };
-        let of = |v: &XrayInput| (ViewRecord::new(&v.name, &v.geometry), v.region);
-        let grid = GridRecord::from(volume.grid());
-        let mut record = PoseRecord::new(run, grid, views.iter().map(of).collect(), &found);
-        record.expected_error = targets::expected(&found, &targets, &views);
-        let regions: Vec<_> = views.iter().map(|v| v.region).collect();
-        let used = advice::Used::of(self, &options, &regions);
-        record.verdict = used.worded(caller, record.verdict);
-        conclude(staged, clock, record, (&self.output, &written), |record| {
-            let all = views.iter().zip(&simulated).zip(&found.without);
-            let left_out = |without: &Vec<bool>| without.iter().map(|w| f32::from(*w)).collect();
-            let all: Vec<(_, Option<Vec<f32>>)> =
-                all.map(|(of, without)| (of, without.as_ref().map(left_out))).collect();
-            let pictures: Vec<_> = all
-                .iter()
-                .map(|((view, images), left_out)| view.pictures(images, left_out.as_deref()))
-                .collect();
-            render(&PoseReport { record, pictures: &pictures })
-        })
     }
 
     /// The pose, and the options by which it was found: those of a search of all rotations where nothing says how far to search and the
@@ -403,7 +285,7 @@ impl Job {
         let own = [("pose", TRANSFORM.to_owned()), ("inverse_pose", CT_TO_ROOM.to_owned())];
         let table = self.method.has("refine").then(|| ("views", VIEWS.to_owned()));
         let own = own.into_iter().chain(table);
-        written(own.chain(views.map(|v| ("simulated", drr(v)))), !self.no_report)
+        written(own.chain(views.map(|v| ("simulated", drr(v)))), self.report.wanted())
     }
 
     fn write(
@@ -515,4 +397,147 @@ fn check_view(
 /// The name of the simulated image of a view.
 fn drr(name: &str) -> String {
     format!("drr_{name}.nii.gz")
+}
+
+impl crate::Job for Job {
+    type Record = PoseRecord;
+    type Inputs = ();
+    const NAME: &'static str = "pose";
+    const AUTO: Auto = Auto::Gpu;
+
+    fn missing(&self) -> Option<&'static str> {
+        let all = [(&self.ct, "the CT"), (&self.output, "the output folder -o DIR")];
+        missing(&all)
+    }
+
+    fn check_options(&self) -> Result<()> {
+        self.material.check()?;
+        options::options(&self.method)?;
+        self.start.check()?;
+        if self.is_sequence() && self.method.has("refine") {
+            return Err(Error::input(text!(
+                "`refine` is for the pose of single images, not of a `stream`: give it with the images of one moment first, and the \
+                 `views.toml` of that as `geometry`"
+            )));
+        }
+        self.check_stream()?;
+        if self.is_sequence() && self.start.targets.is_some() {
+            return Err(Error::input(text!(
+                "`targets` are for the pose of single images, not of a `stream`; leave one of them out"
+            )));
+        }
+        check_region(self.region)
+    }
+
+    fn check(&self, caller: &Caller, _: &dyn Listener) -> Result<()> {
+        self.check_options()?;
+        let tables = self.tables();
+        let xrays = if input::table_of(&self.xrays).is_some() { &[][..] } else { &self.xrays };
+        let files = self.files(xrays, &tables, caller);
+        let names = [RECORD, REPORT, TRANSFORM, CT_TO_ROOM].into_iter();
+        check_outputs(&self.output, names, files.iter().map(Input::path))
+    }
+
+    fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
+        self.check(caller, listener)?;
+        if self.is_sequence() {
+            return self.plan_track(caller, listener);
+        }
+        let views = self.images(listener)?;
+        let xrays: Vec<_> = views.iter().map(|v| v.path.clone()).collect();
+        let tables = self.tables();
+        let files = self.files(&xrays, &tables, caller);
+        let writes = self.written(views.iter().map(|v| v.name.as_str()));
+        check_written(&self.output, &writes, &files)?;
+        let writes = writes.into_iter().map(|(_, name)| self.output.join(name)).collect();
+        let plan = Plan::new(&files, writes, listener)?;
+        let pixels = views.iter().map(|v| v.values.len() as u64);
+        let (all, most) = (pixels.clone().sum::<u64>(), pixels.max().unwrap_or(0));
+        let stored = views.iter().map(|v| v.stored as u64).max().unwrap_or(0);
+        let method = options::options(&self.method)?;
+        let rays = options::rays(&method, most, views.len() as u64);
+        let voxels = plan.voxels(Role::Ct.name());
+        // X-ray images as they are read; then, beside their copies and what is simulated of them, the volume as it goes to
+        // the device, or there with the derivatives of rays, or with what is looked at for metal: all images with those that are
+        // simulated, and what is made of the largest one.
+        let read = 4 * (all + stored);
+        let looked = if method.adapts() { 13 * all + 54 * most } else { 0 };
+        let searched = 16 * all + (16 * voxels).max(8 * voxels + looked.max(36 * rays));
+        Ok(plan.taking(plan::BASE + read.max(searched)))
+    }
+
+    fn read(&self, _: &Caller, _: &dyn Listener) -> Result<()> {
+        Ok(())
+    }
+
+    fn find(
+        &self,
+        machine: &Machine,
+        (): (),
+        caller: &Caller,
+        listener: &dyn Listener,
+    ) -> Result<Done<PoseRecord>> {
+        if self.is_sequence() {
+            return Err(Error::input(text!(
+                "`stream` names a sequence, which has a pose for each frame"
+            )));
+        }
+        let mut clock = Clock::start();
+        let mut views = self.images(listener)?;
+        let paths: Vec<_> = views.iter().map(|v| v.path.clone()).collect();
+        let tables = self.tables();
+        let files = self.files(&paths, &tables, caller);
+        let written = self.written(views.iter().map(|v| v.name.as_str()));
+        // Those that views name are inputs as well.
+        check_written(&self.output, &written, &files)?;
+        let read = inputs(&files, listener)?;
+        let Ct { volume, parameters, .. } = self.material.read(&self.ct, listener)?;
+        let named: Vec<_> = views.iter().map(XrayInput::named).collect();
+        let start = self.start.read(volume.grid(), &named, listener)?;
+        let options = self.pose_options(volume.grid())?;
+        let targets = targets::read(self.start.targets.as_deref(), listener)?;
+        clock.lap("read");
+        self.check_views(&views, &start, volume.grid())?;
+        for view in &mut views {
+            let of = format!("'{}'", view.path.display());
+            let known = (view.geometry, view.assumed);
+            view.geometry = behind(known, &start, volume.grid(), &of, listener)?;
+        }
+
+        let mut staged = Staged::new(&self.output, listener)?;
+        let (found, options) = self.found(machine, &volume, (&views, start), options, listener)?;
+        clock.lap("register");
+        for (view, refined) in views.iter_mut().zip(&found.geometry) {
+            view.geometry = refined.geometry;
+        }
+        let poses = [found.start, found.transform];
+        let geometries = views.iter().map(|v| &v.geometry);
+        let simulated = simulated(machine, &volume, geometries, poses)?;
+        clock.lap("simulate");
+        self.write(&mut staged, &views, &found, &simulated)?;
+        clock.lap("write");
+        let values: Vec<_> = views.iter().map(|v| v.stored_as).collect();
+        let run = RunRecord {
+            parameters: self.parameters(&options, &values, parameters),
+            ..crate::run::record(caller, machine, read)
+        };
+        let of = |v: &XrayInput| (ViewRecord::new(&v.name, &v.geometry), v.region);
+        let grid = GridRecord::from(volume.grid());
+        let mut record = PoseRecord::new(run, grid, views.iter().map(of).collect(), &found);
+        record.expected_error = targets::expected(&found, &targets, &views);
+        let regions: Vec<_> = views.iter().map(|v| v.region).collect();
+        let used = advice::Used::of(self, &options, &regions);
+        record.verdict = used.worded(caller, record.verdict);
+        conclude(staged, clock, record, (&self.output, &written), |record| {
+            let all = views.iter().zip(&simulated).zip(&found.without);
+            let left_out = |without: &Vec<bool>| without.iter().map(|w| f32::from(*w)).collect();
+            let all: Vec<(_, Option<Vec<f32>>)> =
+                all.map(|(of, without)| (of, without.as_ref().map(left_out))).collect();
+            let pictures: Vec<_> = all
+                .iter()
+                .map(|((view, images), left_out)| view.pictures(images, left_out.as_deref()))
+                .collect();
+            render(&PoseReport { record, pictures: &pictures })
+        })
+    }
 }

@@ -3,6 +3,7 @@
 use super::input::{Values, table_of};
 use super::sequence::{Moment, Reel, Sequence};
 use super::{CT_TO_ROOM, Job, check_view, simulated, write_pose};
+use crate::Job as _;
 use crate::error::{Error, Result};
 use crate::listener::{Level, Listener, check, reading};
 use crate::machine::Machine;
@@ -156,7 +157,7 @@ impl Job {
     /// What is written, with what it is.
     fn track_written(&self) -> Vec<(&'static str, String)> {
         let own = [("poses", TRACK), ("pose", TRANSFORM), ("inverse_pose", CT_TO_ROOM)];
-        written(own.map(|(role, name)| (role, name.to_owned())), !self.no_report)
+        written(own.map(|(role, name)| (role, name.to_owned())), self.report.wanted())
     }
 
     /// What following a sequence would read and write.
@@ -184,7 +185,7 @@ impl Job {
         listener: &dyn Listener,
         each: &mut dyn FnMut(&FrameRecord) -> Result<()>,
     ) -> Result<Done<TrackRecord>> {
-        self.check(caller)?;
+        self.check(caller, listener)?;
         if !self.is_sequence() {
             return Err(Error::input(text!("there is no sequence; give `stream`")));
         }

@@ -27,20 +27,28 @@ use work::Work;
 
 /// An operation over images that is to be done.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[serde(default)]
 pub struct Job {
-    /// What to compute.
+    /// What to compute from the images
+    #[cfg_attr(feature = "clap", arg(value_enum))]
     pub operation: Operation,
-    /// The images, all on one grid.
-    #[serde(default)]
+    /// The images, all on one grid
+    #[cfg_attr(
+        feature = "clap",
+        arg(value_name = "IMAGES", required_unless_present = "list", conflicts_with = "list")
+    )]
     pub images: Vec<PathBuf>,
-    /// They as a table with the column `path` and, for the mean, optionally `weight`.
-    #[serde(default)]
+    /// The images as a table with the column `path` and, for mean, optionally `weight`
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE.csv"))]
     pub list: Option<PathBuf>,
+    /// The result: an image, a table for energy, a folder for normalise, smooth and window-mean
+    #[cfg_attr(feature = "clap", arg(short, long, value_name = "OUT"))]
+    pub output: PathBuf,
     /// How.
+    #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub options: Options,
-    /// The result: an image, a table of energies, or a folder.
-    pub output: PathBuf,
 }
 
 /// What was made.

@@ -3,6 +3,7 @@
 use super::make::Making;
 use super::object::{Object, labels_of, no_label};
 use super::{Job, Options};
+use crate::Job as _;
 use crate::error::{Error, Result};
 use crate::files;
 use crate::listener::{Level, Listener, check, reading};
@@ -127,7 +128,7 @@ impl Job {
         if !self.options.each {
             return Err(Error::input(text!("say `each` for a surface of each label, in a folder")));
         }
-        self.check(caller)?;
+        self.check(caller, listener)?;
         let mut clock = Clock::start();
         let files = self.files(caller);
         let read = inputs(&files, listener)?;

@@ -23,10 +23,12 @@ pub use each::MadeEach;
 pub(crate) use make::{Of, made};
 pub use options::{ObjectOptions, Options, ShapeOptions, Space};
 
+use crate::Job as _;
 use crate::error::{Error, Result};
 use crate::files::{self, WhichImage};
+use crate::job::missing;
 use crate::listener::{Listener, check};
-use crate::machine::Machine;
+use crate::machine::{Auto, Machine};
 use crate::plan::{self, Plan};
 use crate::remedy::Speaker;
 use crate::run::{Caller, Clock, Done, Input, Role, inputs, peak_memory, record};
@@ -45,17 +47,29 @@ use voxalign_report::{GridRecord, OutputRecord, RunRecord};
 
 /// A surface that is to be made, or one of each label.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[serde(default)]
 pub struct Job {
-    /// A label map, or an image.
+    /// A label map, or an image
+    #[cfg_attr(
+        feature = "clap",
+        arg(value_name = "IMAGE", default_value = "", hide_default_value = true)
+    )]
     pub image: PathBuf,
-    /// Which image of several.
-    #[serde(flatten)]
-    pub which: WhichImage,
+    /// The mesh to write; with --each the folder of the meshes
+    #[cfg_attr(
+        feature = "clap",
+        arg(short, long, value_name = "MESH|DIR", default_value = "", hide_default_value = true)
+    )]
+    pub output: PathBuf,
     /// What the surface is of, and how it is made.
+    #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub options: Options,
-    /// The mesh, whose format is that of its name; with `each` the folder of the meshes.
-    pub output: PathBuf,
+    /// Which image of several.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub which: WhichImage,
 }
 
 /// What was made.
@@ -92,50 +106,23 @@ impl Job {
         [("surface", self.output.clone())].into_iter().chain(report).chain([record]).collect()
     }
 
-    /// Checks what can be checked before a device is started.
-    ///
-    /// # Errors
-    /// What is out of range or would be ignored; outputs that are inputs.
-    pub fn check(&self, caller: &Caller) -> Result<()> {
-        self.options.check(&self.output)?;
-        if self.options.each {
-            return self.check_folder(caller);
-        }
-        let files = self.files(caller);
-        self.written()
-            .iter()
-            .try_for_each(|(_, path)| files::check_output(path, files.iter().map(Input::path)))
-    }
-
-    /// What it would do.
-    ///
-    /// # Errors
-    /// As of [`check`](Self::check); headers that cannot be read.
-    pub fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
-        self.check(caller)?;
-        let writes = match self.options.each {
-            true => self.written_each(&self.wanted_labels(listener)?.2),
-            false => self.written(),
-        };
-        let writes = writes.into_iter().map(|(_, path)| path).collect();
-        let plan = Plan::new(&self.files(caller), writes, listener)?;
-        let voxels = plan.voxels(self.role().name());
-        // The image, and for objects that fill it values and flags; surfaces have a vertex for every few voxels of it.
-        Ok(plan.taking(plan::BASE + 24 * voxels))
-    }
-
     /// Does it all: reads, extracts, smooths, decimates, measures and writes.
     ///
     /// # Errors
     /// What is wrong with options or files; labels that are not there, a level that no voxel reaches;
     /// [`Error::Stopped`].
-    pub fn run(&self, machine: &Machine, caller: &Caller, listener: &dyn Listener) -> Result<Made> {
+    pub fn make(
+        &self,
+        machine: &Machine,
+        caller: &Caller,
+        listener: &dyn Listener,
+    ) -> Result<Made> {
         if self.options.each {
             return Err(Error::input(text!(
                 "`each` is for several surfaces, in a folder; leave it out"
             )));
         }
-        self.check(caller)?;
+        self.check(caller, listener)?;
         let mut clock = Clock::start();
         let read = inputs(&self.files(caller), listener)?;
         let object = Object::read(&self.image, &self.which, &self.options.object, listener)?;
@@ -252,4 +239,61 @@ fn beside(output: &Path, ending: &str) -> PathBuf {
     name.push(".");
     name.push(ending);
     output.with_file_name(name)
+}
+
+impl crate::Job for Job {
+    type Record = SurfaceRecord;
+    type Inputs = ();
+    const NAME: &'static str = "surface";
+    const AUTO: Auto = Auto::Cpu;
+
+    fn missing(&self) -> Option<&'static str> {
+        let mesh = if self.options.each { "the folder -o DIR" } else { "the mesh -o MESH" };
+        missing(&[(&self.image, "the image"), (&self.output, mesh)])
+    }
+
+    fn check_options(&self) -> Result<()> {
+        // The name of the mesh may not be known yet.
+        let usual = Path::new(if self.options.each { "surfaces" } else { "mesh.vtp" });
+        let output = Some(&*self.output).filter(|path| !path.as_os_str().is_empty());
+        self.options.check(output.unwrap_or(usual))
+    }
+
+    fn check(&self, caller: &Caller, _: &dyn Listener) -> Result<()> {
+        self.check_options()?;
+        if self.options.each {
+            return self.check_folder(caller);
+        }
+        let files = self.files(caller);
+        self.written()
+            .iter()
+            .try_for_each(|(_, path)| files::check_output(path, files.iter().map(Input::path)))
+    }
+
+    fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
+        self.check(caller, listener)?;
+        let writes = match self.options.each {
+            true => self.written_each(&self.wanted_labels(listener)?.2),
+            false => self.written(),
+        };
+        let writes = writes.into_iter().map(|(_, path)| path).collect();
+        let plan = Plan::new(&self.files(caller), writes, listener)?;
+        let voxels = plan.voxels(self.role().name());
+        // The image, and for objects that fill it values and flags; surfaces have a vertex for every few voxels of it.
+        Ok(plan.taking(plan::BASE + 24 * voxels))
+    }
+
+    fn read(&self, _: &Caller, _: &dyn Listener) -> Result<()> {
+        Ok(())
+    }
+
+    fn find(
+        &self,
+        machine: &Machine,
+        (): (),
+        caller: &Caller,
+        listener: &dyn Listener,
+    ) -> Result<Done<SurfaceRecord>> {
+        Ok(self.make(machine, caller, listener)?.done)
+    }
 }

@@ -145,7 +145,7 @@ mod tests {
                         let team = Team::new(vec![Cpu::new(Some(1)).unwrap()], rank).unwrap();
                         let grid = Grid::axis_aligned([24, 20, 12], [2.0; 3]).unwrap();
                         let models =
-                            [DeformModel::Greedy, DeformModel::Symmetric, DeformModel::Lddmm];
+                            [DeformModel::GREEDY, DeformModel::SYMMETRIC, DeformModel::LDDMM];
                         let all = models.map(|model| {
                             dry_run(&team, &grid, 7, 1, &AtlasOptions::of(model)).unwrap()
                         });

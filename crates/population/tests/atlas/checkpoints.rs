@@ -44,7 +44,7 @@ fn a_checkpoint_of_another_run() {
     let folder = root.path().join("c");
     let checkpoints =
         Checkpoints { folder: &folder, every: Duration::ZERO, key: "k", device: "cpu" };
-    let (all, options) = (population(3, 1), short(DeformModel::Greedy));
+    let (all, options) = (population(3, 1), short(DeformModel::GREEDY));
     let how = How { checkpoints: Some(&checkpoints), stop: Some(2), ..How::default() };
     try_build(&alone(&cpu), all.clone(), &options, &how).unwrap_err();
     let other = Checkpoints { key: "other", ..checkpoints.clone() };
@@ -111,7 +111,7 @@ fn damage_does_no_harm() {
     let folder = root.path().join("c");
     let checkpoints =
         Checkpoints { folder: &folder, every: Duration::ZERO, key: "k", device: "cpu" };
-    let (all, options) = (population(2, 1), short(DeformModel::Greedy));
+    let (all, options) = (population(2, 1), short(DeformModel::GREEDY));
     let whole = built(&cpu, all.clone(), &options);
     let how = How { checkpoints: Some(&checkpoints), stop: Some(5), ..How::default() };
     try_build(&alone(&cpu), all.clone(), &options, &how).unwrap_err();
@@ -165,7 +165,7 @@ fn ranks_go_on_from_the_same_checkpoint() {
     let folder = root.path().join("c");
     let checkpoints =
         Checkpoints { folder: &folder, every: Duration::ZERO, key: "k", device: "cpu" };
-    let (all, options) = (population(3, 1), short(DeformModel::Greedy));
+    let (all, options) = (population(3, 1), short(DeformModel::GREEDY));
     let whole = built(&cpu, all.clone(), &options);
     let how = How { checkpoints: Some(&checkpoints), stop: Some(5), ..How::default() };
     try_build(&alone(&cpu), all.clone(), &options, &how).unwrap_err();

@@ -4,6 +4,7 @@ use super::*;
 use std::time::Duration;
 use voxalign_image::{Mesh, PointSet};
 use voxalign_population::atlas::{AtlasChannel, Forms};
+use voxalign_register::Choice;
 use voxalign_register::attachment::currents::{Shape, ShapeOptions};
 use voxalign_register::compare::compare_meshes;
 
@@ -130,7 +131,7 @@ fn templates_have_the_mean_geometry() {
     );
     for model in MODELS {
         let mut options = options(model);
-        options.matching.schedule.iter_mut().for_each(|s| s.iterations = 20);
+        options.matching.multiscale.schedule.0.iter_mut().for_each(|s| s.iterations = 20);
         let geometry = vec![shapes(count, 0.05), landmarks(count)];
         let how = How { geometry, ..How::default() };
         let (atlas, found) = try_build(&alone(&cpu), heads(count), &options, &how).unwrap();
@@ -156,9 +157,9 @@ fn templates_have_the_mean_geometry() {
 fn of_surfaces_alone() {
     let cpu = Cpu::new(None).unwrap();
     let count = 4;
-    let mut options = options(DeformModel::Greedy);
-    options.matching.schedule.iter_mut().for_each(|s| s.iterations = 20);
-    options.matching.total_sigma = 0.0;
+    let mut options = options(DeformModel::GREEDY);
+    options.matching.multiscale.schedule.0.iter_mut().for_each(|s| s.iterations = 20);
+    options.matching.model.set("total_sigma", "0").unwrap();
     options.channels = vec![AtlasChannel { similarity: Similarity::SSD, weight: 0.0 }];
     let how = How { geometry: vec![shapes(count, 1.0)], ..How::default() };
     let (atlas, found) = try_build(&alone(&cpu), heads(count), &options, &how).unwrap();
@@ -219,7 +220,7 @@ fn the_same_bits() {
 #[test]
 fn what_not_all_have_is_refused() {
     let cpu = Cpu::new(Some(1)).unwrap();
-    let options = short(DeformModel::Greedy);
+    let options = short(DeformModel::GREEDY);
     let how = How { geometry: vec![shapes(2, 0.05)], ..How::default() };
     let said = try_build(&alone(&cpu), heads(3), &options, &how).unwrap_err().to_string();
     assert!(said.contains("dark") && said.contains("2 of 3"), "{said}");

@@ -15,11 +15,11 @@ use voxalign_population::atlas::{
     Atlas, AtlasOptions, Checkpoints, Construction, Found, Geometry, Images, InMemory, Level,
     MemoryOptions, Subject, build, unheard,
 };
-use voxalign_register::diffeo::{DeformModel, StepRule};
+use voxalign_register::diffeo::DeformModel;
 use voxalign_register::model::solver::SolverKind;
-use voxalign_register::multiscale::Scale;
+use voxalign_register::multiscale::Schedule;
 use voxalign_register::similarity::Similarity;
-use voxalign_register::{Event, Progress, RegisterError};
+use voxalign_register::{Choice, Event, Progress, RegisterError};
 
 /// A slice of a head, at a place in mm about its centre: 0 outside, 1 at most.
 fn head(p: Vector3<f64>) -> f64 {
@@ -62,9 +62,8 @@ fn population(count: usize, nz: usize) -> Vec<(Subject, Images)> {
 }
 
 fn options(model: DeformModel) -> AtlasOptions {
-    let scale = |factor, iterations| Scale { factor, iterations };
     let mut options = AtlasOptions::of(model);
-    options.matching.schedule = vec![scale(2, 40), scale(1, 30)];
+    options.matching.multiscale.schedule = Schedule::of(&[(2, 40), (1, 30)]);
     options.similarity = Similarity::SSD;
     options
 }
@@ -154,7 +153,7 @@ fn assert_same((a, of_a): &(Atlas, Vec<Found>), (b, of_b): &(Atlas, Vec<Found>),
 
 fn short(model: DeformModel) -> AtlasOptions {
     let mut short = options(model);
-    short.matching.schedule.iter_mut().for_each(|s| s.iterations = 4);
+    short.matching.multiscale.schedule.0.iter_mut().for_each(|s| s.iterations = 4);
     short
 }
 
@@ -206,24 +205,24 @@ fn check_model(model: DeformModel) {
 
 #[test]
 fn greedy() {
-    check_model(DeformModel::Greedy);
+    check_model(DeformModel::GREEDY);
 }
 
 #[test]
 fn symmetric() {
-    check_model(DeformModel::Symmetric);
+    check_model(DeformModel::SYMMETRIC);
 }
 
 #[test]
 fn lddmm() {
-    check_model(DeformModel::Lddmm);
+    check_model(DeformModel::LDDMM);
 }
 
 /// Without taking back the mean displacement there is a bias.
 #[test]
 fn centring_takes_the_bias_away() {
     let cpu = Cpu::new(None).unwrap();
-    let centred = options(DeformModel::Symmetric);
+    let centred = options(DeformModel::SYMMETRIC);
     let biased = AtlasOptions { centre: false, ..centred.clone() };
     let [with, without] =
         [centred, biased].map(|o| rms(&built(&cpu, population(6, 1), &o).0.log_jacobian));
@@ -233,8 +232,8 @@ fn centring_takes_the_bias_away() {
 
 #[test]
 fn the_same_bits_in_any_order_on_any_threads() {
-    let mut short = options(DeformModel::Greedy);
-    short.matching.schedule.iter_mut().for_each(|s| s.iterations = 6);
+    let mut short = options(DeformModel::GREEDY);
+    short.matching.multiscale.schedule.0.iter_mut().for_each(|s| s.iterations = 6);
     let all = population(4, 9);
     let first = built(&Cpu::new(Some(1)).unwrap(), all.clone(), &short);
     for (threads, turn) in [(2, 1), (3, 2)] {
@@ -257,9 +256,9 @@ fn the_same_bits_in_any_order_on_any_threads() {
 fn weights_count() {
     let cpu = Cpu::new(None).unwrap();
     let mut all = population(2, 1);
-    let (even, _) = built(&cpu, all.clone(), &options(DeformModel::Greedy));
+    let (even, _) = built(&cpu, all.clone(), &options(DeformModel::GREEDY));
     all[0].0.weight = 9.0;
-    let (drawn, found) = built(&cpu, all.clone(), &options(DeformModel::Greedy));
+    let (drawn, found) = built(&cpu, all.clone(), &options(DeformModel::GREEDY));
     assert!(error(&drawn.template[0]) > 1.5 * error(&even.template[0]));
     let [of_it, of_other] = [0, 1].map(|i| found[i].measures.mean_displacement);
     println!("displacements {of_it:.3} and {of_other:.3} mm");
@@ -276,17 +275,17 @@ fn masks_count() {
             .norm()
             < 9.0
     };
-    let (clean, _) = built(&cpu, all.clone(), &options(DeformModel::Greedy));
+    let (clean, _) = built(&cpu, all.clone(), &options(DeformModel::GREEDY));
     let image = Arc::clone(&all[1].1.channels[0]);
     let grid = image.grid().clone();
     let sick = Volume::from_fn(grid.clone(), |x, y, z| {
         if lesion(&grid, x, y) { 0.0 } else { *image.get(x, y, z).unwrap() }
     });
     all[1].1.channels[0] = Arc::new(sick);
-    let (hurt, _) = built(&cpu, all.clone(), &options(DeformModel::Greedy));
+    let (hurt, _) = built(&cpu, all.clone(), &options(DeformModel::GREEDY));
     let mask = Volume::from_fn(grid.clone(), |x, y, _| f32::from(u8::from(!lesion(&grid, x, y))));
     all[1].1.mask = Some(Arc::new(mask));
-    let (masked, _) = built(&cpu, all, &options(DeformModel::Greedy));
+    let (masked, _) = built(&cpu, all, &options(DeformModel::GREEDY));
     let [clean, hurt, masked] = [clean, hurt, masked].map(|a| error(&a.template[0]));
     println!("error {clean:.4}, with the lesion {hurt:.4}, with its mask {masked:.4}");
     assert!(hurt > 1.5 * clean);
@@ -297,7 +296,7 @@ fn masks_count() {
 fn bad_input() {
     let cpu = Cpu::new(None).unwrap();
     let run = |all: Vec<(Subject, Images)>| {
-        let options = options(DeformModel::Greedy);
+        let options = options(DeformModel::GREEDY);
         try_build(&alone(&cpu), all, &options, &How::default()).unwrap_err()
     };
     assert!(matches!(run(population(1, 1)), PopulationError::Images { .. }));
@@ -313,19 +312,19 @@ fn bad_input() {
     let mut all = population(2, 1);
     all[1].1.channels.clear();
     assert!(run(all).to_string().contains("0 channels"));
-    let mut options = options(DeformModel::Greedy);
-    options.matching.step = 0.0;
+    let mut options = options(DeformModel::GREEDY);
+    options.matching.model.set("step", "0").unwrap();
     let failed = try_build(&alone(&cpu), population(2, 1), &options, &How::default());
     assert!(matches!(failed, Err(PopulationError::Register(RegisterError::Option { .. }))));
 }
 
-const MODELS: [DeformModel; 3] = [DeformModel::Greedy, DeformModel::Symmetric, DeformModel::Lddmm];
+const MODELS: [DeformModel; 3] = [DeformModel::GREEDY, DeformModel::SYMMETRIC, DeformModel::LDDMM];
 
 /// Options under which every kind of state is kept between steps.
 fn with_memory(model: DeformModel) -> AtlasOptions {
     let mut options = short(model);
-    options.matching.solver.kind = SolverKind::Hybrid;
-    options.matching.step_rule = StepRule::Adaptive;
+    options.matching.solver = SolverKind::HYBRID;
+    options.matching.model.set("step_rule", "adaptive").unwrap();
     options
 }
 
@@ -343,7 +342,7 @@ fn streamed_from_host_and_disk() {
     for model in MODELS {
         for options in [short(model), with_memory(model)] {
             let mut all = population(5, 3);
-            if model != DeformModel::Symmetric {
+            if model != DeformModel::SYMMETRIC {
                 masked(&mut all);
             }
             let in_core = built(&cpu, all.clone(), &options);
@@ -384,7 +383,7 @@ fn ranks_and_devices() {
     let cpu = Cpu::new(Some(1)).unwrap();
     for model in MODELS {
         let mut all = population(5, 1);
-        if model != DeformModel::Symmetric {
+        if model != DeformModel::SYMMETRIC {
             masked(&mut all);
         }
         let options = short(model);
@@ -430,7 +429,7 @@ fn a_rank_that_fails() {
                     let mut all = population(5, 1);
                     all[3].1.channels[0] = Arc::new(Volume::from_fn(grid(1), |_, _, _| 3.0));
                     let team = Team::new(vec![cpu], rank).unwrap();
-                    let options = short(DeformModel::Greedy);
+                    let options = short(DeformModel::GREEDY);
                     try_build(&team, all, &options, &How::default()).unwrap_err().to_string()
                 })
             })

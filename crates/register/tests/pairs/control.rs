@@ -2,10 +2,11 @@
 //! on the CPU, of images whose values are changed by one unit in the last place.
 
 use crate::common::*;
+use crate::deform::Told;
 use voxalign_compute::cpu::Cpu;
 use voxalign_image::{Affine, VectorField, Volume};
 use voxalign_register::diffeo::{
-    DeformInput, DeformModel, DeformOptions, DeformResult, register_deformable,
+    DeformInput, DeformModel, DeformResult, Matching, register_deformable,
 };
 use voxalign_register::linear::AffineOptions;
 use voxalign_register::metric::reference::correlation_ratio;
@@ -78,7 +79,7 @@ pub(crate) fn deformation(
     [fixed, moving]: [&Volume<f32>; 2],
     affine: Affine,
     similarity: Similarity,
-    options: &DeformOptions,
+    options: &Matching,
     result: &DeformResult,
 ) -> f64 {
     let cpu = Cpu::new(None).unwrap();
@@ -116,7 +117,7 @@ fn the_last_place_moves_a_symmetric_deformation_little() {
     let (fixed, moving) = (shipped("icbm152_t1.nii.gz"), shipped("colin27_brain.nii.gz"));
     let affine = register(&fixed, &moving, &AffineOptions::default()).transform;
     let schedule = vec![Scale { factor: 4, iterations: 10 }];
-    let options = DeformOptions { schedule, ..DeformOptions::of(DeformModel::Symmetric) };
+    let options = Matching::of(DeformModel::SYMMETRIC).told("schedule", schedule);
     for similarity in [Similarity::MI, Similarity::NMI] {
         let run = |fixed: &Volume<f32>, moving: &Volume<f32>| -> DeformResult {
             let input = DeformInput::new(fixed, moving, similarity, affine);

@@ -1,6 +1,7 @@
 //! What a step with points asks of a GPU: nothing crosses to it, and next to nothing back.
 
 use crate::common::Random;
+use crate::deform::Told;
 use crate::deform::scales;
 use std::sync::{Arc, Mutex};
 use voxalign_compute::cuda::{Cuda, WorkStatistics};
@@ -9,7 +10,7 @@ use voxalign_register::Choice;
 use voxalign_register::attachment::Landmarks;
 use voxalign_register::attachment::currents::{Shape, ShapeOptions, Summation};
 use voxalign_register::diffeo::{
-    DeformInput, DeformModel, DeformOptions, ShapeInput, register_deformable,
+    DeformInput, DeformModel, Matching, ShapeInput, register_deformable,
 };
 use voxalign_register::multiscale::Convergence;
 use voxalign_register::progress::{Event, Progress};
@@ -75,12 +76,10 @@ fn asked(device: &Cuda, model: DeformModel, beside: Beside) -> Vec<WorkStatistic
             input.shapes.push(ShapeInput { fixed, moving, options });
         }
     }
-    let options = DeformOptions {
-        schedule: scales(&[(2, 4), (1, 2)]),
-        convergence: Convergence { threshold: 0.0, ..Convergence::default() },
-        time_steps: TIME_STEPS,
-        ..DeformOptions::of(model)
-    };
+    let options = Matching::of(model)
+        .told("schedule", scales(&[(2, 4), (1, 2)]))
+        .told("convergence", 0.0)
+        .told("time_steps", TIME_STEPS);
     let watch = Watch { device: device.clone(), scales: Mutex::default() };
     register_deformable(device, &input, &options, &watch).unwrap();
     let scales = watch.scales.into_inner().unwrap();
@@ -105,9 +104,9 @@ fn steps_bring_nothing_but_energies_and_norms_to_the_host() {
     };
     for &model in DeformModel::ALL {
         let most = match model {
-            DeformModel::Greedy => 3,
-            DeformModel::Symmetric => 8,
-            DeformModel::Lddmm => 10 + 6 * TIME_STEPS as u64,
+            DeformModel::Greedy(_) => 3,
+            DeformModel::Symmetric(_) => 8,
+            DeformModel::Lddmm(_) => 10 + 6 * TIME_STEPS as u64,
         };
         let alone = asked(&cuda, model, Beside::Nothing);
         let besides = [
@@ -116,7 +115,7 @@ fn steps_bring_nothing_but_energies_and_norms_to_the_host() {
             Beside::Surface(Summation::Grid(2.0)),
         ];
         // A grid is the shape's own: one model shows what it asks for.
-        let besides = if model == DeformModel::Greedy { &besides[..] } else { &besides[..2] };
+        let besides = if model == DeformModel::GREEDY { &besides[..] } else { &besides[..2] };
         for &beside in besides {
             let steps = asked(&cuda, model, beside);
             // The emulation makes a Fourier transform on the host, and there is one each way.
@@ -135,7 +134,7 @@ fn steps_bring_nothing_but_energies_and_norms_to_the_host() {
             }
             for (step, alone) in steps.iter().zip(&alone) {
                 println!("{} {beside:?}: {step:?}, else {alone:?}", model.name());
-                let is_path = model == DeformModel::Lddmm;
+                let is_path = model == DeformModel::LDDMM;
                 assert!(is_path || (alone.uploads == 0 && alone.downloads <= 2), "{alone:?}");
                 assert!(step.arrivals > alone.arrivals, "no energy of points");
                 // A few numbers each: energies, norms, and where a shape is.

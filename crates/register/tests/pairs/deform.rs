@@ -9,7 +9,7 @@ use voxalign_image::{Affine, Grid, Transform, Vector3, VectorField, Volume};
 use voxalign_register::attachment::{Attachment, ChannelSimilarity, Gradient, Maps};
 use voxalign_register::diffeo::clip::{IndexBox, crop};
 use voxalign_register::diffeo::{
-    DeformInput, DeformModel, DeformOptions, DeformResult, register_deformable,
+    DeformInput, DeformModel, DeformResult, Matching, register_deformable,
 };
 use voxalign_register::model::solver::{SolverKind, SolverOptions};
 use voxalign_register::multiscale::{Convergence, Scale};
@@ -17,8 +17,23 @@ use voxalign_register::resample::MovingImage;
 use voxalign_register::similarity::{Images, Nmi, Similarity};
 use voxalign_register::{Choice, Silent};
 
-pub(crate) fn scales(list: &[(usize, usize)]) -> Vec<Scale> {
-    list.iter().map(|&(factor, iterations)| Scale { factor, iterations }).collect()
+pub(crate) fn scales(list: &[(usize, usize)]) -> Schedule {
+    Schedule::of(list)
+}
+
+/// A matching that is told parameters by their names.
+pub(crate) trait Told {
+    /// With a parameter, where it has that one.
+    fn told(self, name: &str, value: impl ToString) -> Self;
+}
+
+impl Told for Matching {
+    fn told(mut self, name: &str, value: impl ToString) -> Self {
+        let value = value.to_string();
+        self.multiscale.set(name, &value).unwrap();
+        self.model.set(name, &value).unwrap();
+        self
+    }
 }
 
 fn register<D: Device>(
@@ -26,14 +41,14 @@ fn register<D: Device>(
     fixed: &Volume<f32>,
     moving: &Volume<f32>,
     similarity: Similarity,
-    options: &DeformOptions,
+    options: &Matching,
 ) -> DeformResult {
     let input = DeformInput::new(fixed, moving, similarity, Affine::identity());
     register_deformable(device, &input, options, &Silent).unwrap()
 }
 
 pub(crate) fn fft() -> SolverOptions {
-    SolverOptions { kind: SolverKind::Fft, ..SolverOptions::default() }
+    SolverKind::Fft(Fft { operator: Operator::USUAL })
 }
 
 /// A C, or the part of it that lies to the right of its beginning: a ring of 128 voxels, open to the
@@ -62,19 +77,17 @@ fn fall(result: &DeformResult) -> f64 {
 #[test]
 fn letter_c_greedy() {
     let device = Cpu::new(None).unwrap();
-    for solver in [fft(), DeformOptions::default().solver] {
-        let options = DeformOptions {
-            solver,
-            total_sigma: 0.0,
-            schedule: scales(&[(2, 200), (1, 100)]),
-            convergence: Convergence { threshold: 0.0, window: 10 },
-            ..DeformOptions::default()
-        };
+    for solver in [fft(), Matching::default().solver] {
+        let options = Matching { solver, ..Matching::default() }
+            .told("total_sigma", 0.0)
+            .told("schedule", scales(&[(2, 200), (1, 100)]))
+            .told("convergence", 0.0)
+            .told("convergence_window", 10);
         let (part, whole) = (letter_c(false), letter_c(true));
         let found = register(&device, &whole, &part, Similarity::SSD, &options);
         println!(
             "greedy {}: energy to {:.4} of its start, Jacobian {:.3} to {:.2}, {}",
-            options.solver.kind.name(),
+            options.solver.name(),
             fall(&found),
             found.measures.smallest_jacobian,
             found.measures.largest_jacobian,
@@ -88,14 +101,11 @@ fn letter_c_greedy() {
 #[test]
 fn letter_c_lddmm() {
     let device = Cpu::new(None).unwrap();
-    let options = DeformOptions {
-        model: DeformModel::Lddmm,
-        solver: fft(),
-        schedule: scales(&[(2, 200), (1, 100)]),
-        sigma: 0.01,
-        convergence: Convergence { threshold: 0.0, window: 10 },
-        ..DeformOptions::default()
-    };
+    let options = Matching { solver: fft(), ..Matching::of(DeformModel::LDDMM) }
+        .told("schedule", scales(&[(2, 200), (1, 100)]))
+        .told("lddmm_sigma", 0.01)
+        .told("convergence", 0.0)
+        .told("convergence_window", 10);
     let (part, whole) = (letter_c(false), letter_c(true));
     let found = register(&device, &whole, &part, Similarity::SSD, &options);
     let path = found.path.as_ref().unwrap();
@@ -172,11 +182,11 @@ fn a_known_deformation_is_found() {
     let zero = VectorField::zeros(moving.grid().clone());
     let before = distance(&fixed, &truth, &zero);
     for (model, similarity) in [
-        (DeformModel::Greedy, Similarity::LNCC),
-        (DeformModel::Greedy, Similarity::SSD),
-        (DeformModel::Symmetric, Similarity::LNCC),
+        (DeformModel::GREEDY, Similarity::LNCC),
+        (DeformModel::GREEDY, Similarity::SSD),
+        (DeformModel::SYMMETRIC, Similarity::LNCC),
     ] {
-        let options = DeformOptions { model, ..DeformOptions::default() };
+        let options = Matching::of(model);
         let found = register(&device, &fixed, &moving, similarity, &options);
         let after = distance(&fixed, &truth, &found.forward);
         println!(
@@ -212,15 +222,15 @@ fn a_moving_image_that_is_cut_off() {
             *v = 0.0;
         }
     }
-    for model in [DeformModel::Greedy, DeformModel::Symmetric, DeformModel::Lddmm] {
-        let mut options = DeformOptions::of(model);
-        if model == DeformModel::Lddmm {
-            options.schedule = scales(&[(4, 60), (2, 15)]);
+    for model in [DeformModel::GREEDY, DeformModel::SYMMETRIC, DeformModel::LDDMM] {
+        let mut options = Matching::of(model);
+        if model == DeformModel::LDDMM {
+            options = options.told("schedule", scales(&[(4, 60), (2, 15)]));
         }
         let found = register(&device, &fixed, &moving, Similarity::LNCC, &options);
         let after = distance(&seen, &truth, &found.forward);
         println!("{}: {after:.3} voxels", model.name());
-        let most = if model == DeformModel::Lddmm { 0.95 } else { 0.5 };
+        let most = if model == DeformModel::LDDMM { 0.95 } else { 0.5 };
         assert!(after < most, "{}: {after}", model.name());
     }
 }
@@ -247,9 +257,8 @@ fn a_mask_hides_what_has_no_counterpart() {
             *v = 2.0 * *v + 100.0;
         }
     }
-    for model in [DeformModel::Greedy, DeformModel::Symmetric] {
-        let options =
-            DeformOptions { schedule: scales(&[(4, 40), (2, 20)]), ..DeformOptions::of(model) };
+    for model in [DeformModel::GREEDY, DeformModel::SYMMETRIC] {
+        let options = Matching::of(model).told("schedule", scales(&[(4, 40), (2, 20)]));
         let off = |fixed_mask| {
             let input = DeformInput {
                 fixed_mask,
@@ -269,11 +278,8 @@ fn exchanging_the_images_inverts_a_symmetric_registration() {
     let device = Cpu::new(None).unwrap();
     let a = shipped("colin27_brain.nii.gz");
     let b = warped(&a, &waves(a.grid(), 4.0));
-    let options = DeformOptions {
-        model: DeformModel::Symmetric,
-        schedule: scales(&[(4, 20), (2, 10)]),
-        ..DeformOptions::default()
-    };
+    let options =
+        Matching::of(DeformModel::SYMMETRIC).told("schedule", scales(&[(4, 20), (2, 10)]));
     let one = register(&device, &a, &b, Similarity::LNCC, &options);
     let other = register(&device, &b, &a, Similarity::LNCC, &options);
     let apart = |p: &VectorField, q: &VectorField| {
@@ -296,7 +302,7 @@ fn symmetric_fields_on_thick_slices_meet_the_bound_of_their_verdict() {
     to_world.matrix.set_column(2, &along_z);
     let grid = Grid::new([nx, ny, nz.div_ceil(3)], to_world).unwrap();
     let fixed = Volume::from_fn(grid, |x, y, z| *fine.get(x, y, 3 * z).unwrap());
-    let options = DeformOptions { model: DeformModel::Symmetric, ..DeformOptions::default() };
+    let options = Matching::of(DeformModel::SYMMETRIC);
     let found = register(&device, &fixed, &moving, Similarity::LNCC, &options);
     let largest = found.measures.inverse_consistency.unwrap().largest;
     println!("{largest:.3} mm at most, {} smoothed, {}", found.mended, found.verdict.summary());
@@ -330,18 +336,17 @@ fn the_same_bits() {
     let a = shipped("colin27_brain.nii.gz");
     let b = warped(&a, &waves(a.grid(), 4.0));
     for (model, similarity) in [
-        (DeformModel::Greedy, Similarity::LNCC),
-        (DeformModel::Symmetric, Similarity::MI),
-        (DeformModel::Lddmm, Similarity::SSD),
+        (DeformModel::GREEDY, Similarity::LNCC),
+        (DeformModel::SYMMETRIC, Similarity::MI),
+        (DeformModel::LDDMM, Similarity::SSD),
     ] {
-        let lddmm = model == DeformModel::Lddmm;
-        let options = DeformOptions {
-            model,
-            solver: if lddmm { fft() } else { DeformOptions::default().solver },
-            schedule: scales(&[(4, 8), (2, 3)]),
-            time_steps: 4,
-            ..DeformOptions::default()
-        };
+        let lddmm = model == DeformModel::LDDMM;
+        let options = Matching {
+            solver: if lddmm { fft() } else { Matching::default().solver },
+            ..Matching::of(model)
+        }
+        .told("schedule", scales(&[(4, 8), (2, 3)]))
+        .told("time_steps", 4);
         let run = |threads| {
             let device = Cpu::new(Some(threads)).unwrap();
             let found = register(&device, &a, &b, similarity, &options);
@@ -435,17 +440,13 @@ fn agrees_with_the_cpu(cuda: &Cuda) {
     let fixed = warped(&moving, &waves(&grid, 1.0));
     let cpu = Cpu::new(None).unwrap();
     for (model, similarity, solver) in [
-        (DeformModel::Greedy, Similarity::LNCC, DeformOptions::default().solver),
-        (DeformModel::Greedy, Nmi { bins: 16 }.into(), SolverOptions::default()),
-        (DeformModel::Lddmm, Similarity::SSD, fft()),
+        (DeformModel::GREEDY, Similarity::LNCC, Matching::default().solver),
+        (DeformModel::GREEDY, Nmi { bins: 16 }.into(), SolverKind::HYBRID),
+        (DeformModel::LDDMM, Similarity::SSD, fft()),
     ] {
-        let options = DeformOptions {
-            model,
-            solver,
-            schedule: scales(&[(2, 3), (1, 2)]),
-            time_steps: 3,
-            ..DeformOptions::default()
-        };
+        let options = Matching { solver, ..Matching::of(model) }
+            .told("schedule", scales(&[(2, 3), (1, 2)]))
+            .told("time_steps", 3);
         let one = register(&cpu, &fixed, &moving, similarity, &options);
         let other = register(cuda, &fixed, &moving, similarity, &options);
         let apart = one.forward.data().iter().zip(other.forward.data());

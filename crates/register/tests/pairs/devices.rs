@@ -2,12 +2,13 @@
 
 use crate::common::*;
 use crate::control::{self, Apart};
+use crate::deform::Told;
 use voxalign_compute::cpu::Cpu;
 use voxalign_compute::cuda::Cuda;
 use voxalign_compute::ops::resample::Interpolation;
 use voxalign_image::Volume;
 use voxalign_register::diffeo::{
-    ChannelInput, DeformInput, DeformModel, DeformOptions, register_deformable,
+    ChannelInput, DeformInput, DeformModel, Matching, register_deformable,
 };
 use voxalign_register::linear::{AffineOptions, AffineResult, Search, register_affine};
 use voxalign_register::model::solver::{SolverKind, SolverOptions};
@@ -144,7 +145,7 @@ fn the_emulated_gpu_agrees() {
     let affine = register(&fixed, &moving, &AffineOptions::default()).transform;
     for similarity in [Similarity::NMI, Similarity::LNCC] {
         let schedule = vec![Scale { factor: 6, iterations: 30 }];
-        let options = DeformOptions { schedule, ..DeformOptions::of(DeformModel::Symmetric) };
+        let options = Matching::of(DeformModel::SYMMETRIC).told("schedule", schedule);
         let input = DeformInput::new(&fixed, &moving, similarity, affine);
         let found = register_deformable(&cuda, &input, &options, &Silent).unwrap();
         let expected = register_deformable(&cpu, &input, &options, &Silent).unwrap();
@@ -165,38 +166,34 @@ fn deformations() {
     let affine = register(&fixed, &moving, &AffineOptions::default()).transform;
     let lncc = Similarity::LNCC;
     let mut cases = Vec::new();
-    for model in [DeformModel::Greedy, DeformModel::Symmetric, DeformModel::Lddmm] {
-        let usual = DeformOptions::of(model);
+    for model in [DeformModel::GREEDY, DeformModel::SYMMETRIC, DeformModel::LDDMM] {
+        let usual = Matching::of(model);
         for kind in [
-            SolverKind::Gaussian,
-            SolverKind::Fft,
-            SolverKind::Sor,
-            SolverKind::Cg,
-            SolverKind::Hybrid,
+            SolverKind::GAUSSIAN,
+            SolverKind::FFT,
+            SolverKind::SOR,
+            SolverKind::CG,
+            SolverKind::HYBRID,
         ] {
-            if model == DeformModel::Lddmm && kind == SolverKind::Gaussian {
+            if model == DeformModel::LDDMM && kind == SolverKind::GAUSSIAN {
                 continue;
             }
-            let solver = SolverOptions::of(kind);
+            let solver = kind;
             let schedule = vec![
                 Scale { factor: 4, iterations: 30 },
                 Scale { factor: 2, iterations: 10 },
                 Scale { factor: 1, iterations: 3 },
             ];
-            cases.push((lncc, DeformOptions { solver, schedule, ..usual.clone() }));
+            cases.push((lncc, Matching { solver, ..usual.clone() }.told("schedule", schedule)));
         }
         for similarity in [Similarity::SSD, Similarity::MI, Similarity::NMI] {
             let schedule = vec![Scale { factor: 4, iterations: 30 }];
-            cases.push((similarity, DeformOptions { schedule, ..usual.clone() }));
+            cases.push((similarity, usual.clone().told("schedule", schedule)));
         }
     }
     for (similarity, options) in cases {
-        let name = format!(
-            "{} {} {}",
-            options.model.name(),
-            similarity.name(),
-            options.solver.kind.name()
-        );
+        let name =
+            format!("{} {} {}", options.model.name(), similarity.name(), options.solver.name());
         let channel = || vec![ChannelInput::new(&fixed, &moving, similarity)];
         let input = DeformInput {
             channels: channel(),

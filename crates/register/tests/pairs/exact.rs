@@ -1,6 +1,7 @@
 //! Landmarks that are right change nothing for the worse: neither what the images agree in, nor the error elsewhere.
 
 use crate::common::{Random, real_data, shipped, volume};
+use crate::deform::Told;
 use crate::deform::scales;
 use std::path::Path;
 use voxalign_compute::cpu::Cpu;
@@ -10,7 +11,7 @@ use voxalign_image::{
 };
 use voxalign_register::attachment::Landmarks;
 use voxalign_register::diffeo::{
-    DeformInput, DeformModel, DeformOptions, DeformResult, register_deformable,
+    DeformInput, DeformModel, DeformResult, Matching, register_deformable,
 };
 use voxalign_register::resample::MovingImage;
 use voxalign_register::similarity::Similarity;
@@ -27,8 +28,8 @@ struct Case {
     schedule: &'static [(usize, usize)],
 }
 
-fn options(case: &Case, model: DeformModel) -> DeformOptions {
-    DeformOptions { schedule: scales(case.schedule), time_steps: 5, ..DeformOptions::of(model) }
+fn options(case: &Case, model: DeformModel) -> Matching {
+    Matching::of(model).told("schedule", scales(case.schedule)).told("time_steps", 5)
 }
 
 fn registered(case: &Case, model: DeformModel, landmarks: Option<Landmarks>) -> DeformResult {

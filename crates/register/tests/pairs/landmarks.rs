@@ -1,6 +1,7 @@
 //! Registrations that corresponding points pull, alone or with images.
 
 use crate::common::Random;
+use crate::deform::Told;
 use crate::deform::{fft, scales};
 use voxalign_compute::Device;
 use voxalign_compute::cpu::Cpu;
@@ -9,7 +10,7 @@ use voxalign_image::{Affine, Grid, Matrix3, PointSet, Vector3, VectorField, Volu
 use voxalign_register::attachment::Landmarks;
 use voxalign_register::compare::compare_landmarks;
 use voxalign_register::diffeo::{
-    DeformInput, DeformModel, DeformOptions, DeformResult, StepRule, register_deformable,
+    DeformInput, DeformModel, DeformResult, Matching, StepRule, register_deformable,
 };
 use voxalign_register::model::solver::{SolverKind, SolverOptions};
 use voxalign_register::multiscale::Convergence;
@@ -67,18 +68,14 @@ fn pairs(count: usize, seed: u64) -> [PointSet; 2] {
     [PointSet::new(fixed), PointSet::new(moving)]
 }
 
-fn options(model: DeformModel) -> DeformOptions {
-    DeformOptions {
-        schedule: scales(&[(4, 80), (2, 80), (1, 60)]),
-        solver: fft(),
-        step_rule: StepRule::Adaptive,
-        convergence: Convergence { threshold: 0.0, ..Convergence::default() },
-        total_sigma: 0.0,
-        clip: false,
-        sigma: 0.1,
-        time_steps: 5,
-        ..DeformOptions::of(model)
-    }
+fn options(model: DeformModel) -> Matching {
+    Matching { solver: fft(), ..Matching::of(model) }
+        .told("schedule", scales(&[(4, 80), (2, 80), (1, 60)]))
+        .told("step_rule", StepRule::Adaptive.name())
+        .told("convergence", 0.0)
+        .told("total_sigma", 0.0)
+        .told("lddmm_sigma", 0.1)
+        .told("time_steps", 5)
 }
 
 /// Registers with images of a weight and landmarks of another.
@@ -87,9 +84,27 @@ fn registered<D: Device>(
     [fixed, moving]: [&Volume<f32>; 2],
     [of_images, of_points]: [f64; 2],
     [p, q]: &[PointSet; 2],
-    options: &DeformOptions,
+    options: &Matching,
+) -> DeformResult {
+    registered_within(
+        device,
+        [fixed, moving],
+        [of_images, of_points],
+        &[p.clone(), q.clone()],
+        (options, false),
+    )
+}
+
+/// The same, on the part of the grid that shows something, or all of it.
+fn registered_within<D: Device>(
+    device: &D,
+    [fixed, moving]: [&Volume<f32>; 2],
+    [of_images, of_points]: [f64; 2],
+    [p, q]: &[PointSet; 2],
+    (options, clip): (&Matching, bool),
 ) -> DeformResult {
     let mut input = DeformInput::new(fixed, moving, Similarity::SSD, start());
+    input.preparation.clip = clip;
     input.channels[0].weight = of_images;
     if of_points > 0.0 {
         input.landmarks = Some(Landmarks::new(p, q, of_points).unwrap());
@@ -154,8 +169,8 @@ fn points_help_images() {
     }
 }
 
-fn short(model: DeformModel) -> DeformOptions {
-    DeformOptions { schedule: scales(&[(4, 4), (2, 3)]), time_steps: 3, ..options(model) }
+fn short(model: DeformModel) -> Matching {
+    options(model).told("schedule", scales(&[(4, 4), (2, 3)])).told("time_steps", 3)
 }
 
 #[test]
@@ -182,7 +197,7 @@ fn any_number_of_threads_gives_the_same_bits() {
 fn exchanged_they_give_the_inverse() {
     let device = Cpu::new(None).unwrap();
     let ([fixed, moving], [p, q]) = (images(), pairs(20, 5));
-    let options = short(DeformModel::Symmetric);
+    let options = short(DeformModel::SYMMETRIC);
     let run = |fixed: &Volume<f32>, moving: &Volume<f32>, p: &PointSet, q: &PointSet, start| {
         let mut input = DeformInput::new(fixed, moving, Similarity::SSD, start);
         input.landmarks = Some(Landmarks::new(p, q, 0.05).unwrap());
@@ -243,7 +258,7 @@ fn what_nothing_pulls_is_refused() {
     let [fixed, moving] = images();
     let mut input = DeformInput::new(&fixed, &moving, Similarity::SSD, start());
     input.channels[0].weight = 0.0;
-    let options = short(DeformModel::Greedy);
+    let options = short(DeformModel::GREEDY);
     let said = register_deformable(&device, &input, &options, &Silent).unwrap_err().to_string();
     assert!(said.contains("channel weight is 0"), "{said}");
 }
@@ -258,7 +273,7 @@ fn the_emulated_gpu_agrees() {
     };
     let ([fixed, moving], pairs, cpu) = (images(), pairs(20, 5), Cpu::new(None).unwrap());
     for &model in DeformModel::ALL {
-        let options = DeformOptions { schedule: scales(&[(4, 3)]), ..short(model) };
+        let options = short(model).told("schedule", scales(&[(4, 3)]));
         let images = [&fixed, &moving];
         let one = registered(&cpu, images, [1.0, 0.1], &pairs, &options);
         let other = registered(&cuda, images, [1.0, 0.1], &pairs, &options);
@@ -292,13 +307,10 @@ fn air_around_images_changes_nothing() {
     let off = Vector3::new(3.0, -2.0, 2.0);
     let wrong = [pairs[0].clone(), pairs[1].map(|q| q + off)];
     for &model in DeformModel::ALL {
-        let options = DeformOptions {
-            schedule: scales(&[(4, 40), (2, 40)]),
-            solver: SolverOptions::of(SolverKind::Gaussian),
-            ..options(model)
-        };
+        let options = Matching { solver: SolverKind::GAUSSIAN, ..options(model) }
+            .told("schedule", scales(&[(4, 40), (2, 40)]));
         let options = match model {
-            DeformModel::Lddmm => DeformOptions { solver: fft(), ..options },
+            DeformModel::Lddmm(_) => Matching { solver: fft(), ..options },
             _ => options,
         };
         let found = |[fixed, moving]: &[Volume<f32>; 2]| {
@@ -324,11 +336,11 @@ fn points_beyond_the_foreground_are_reached() {
         PointSet::new(pairs.to_vec()),
         PointSet::new(pairs.iter().map(|p| start().apply(p + off)).collect()),
     ];
-    let options = DeformOptions { clip: true, ..options(DeformModel::Greedy) };
-    let found = registered(&device, [&fixed, &moving], [1.0, 0.1], &pairs, &options);
+    let options = options(DeformModel::GREEDY);
+    let found = registered_within(&device, [&fixed, &moving], [1.0, 0.1], &pairs, (&options, true));
     let after = apart(&found, &pairs);
     println!("{:.2} mm to {after:?}", before(&pairs));
     assert!(after.iter().all(|d| *d < 0.3), "{after:?}");
-    let alone = registered(&device, [&fixed, &moving], [1.0, 0.0], &pairs, &options);
+    let alone = registered_within(&device, [&fixed, &moving], [1.0, 0.0], &pairs, (&options, true));
     assert!(alone.clipped.end()[2] < found.clipped.end()[2]);
 }

@@ -1,13 +1,14 @@
 //! A lesion in the moving image, with and without a mask of it.
 
 use crate::common::shipped;
+use crate::deform::Told;
 use crate::deform::{fft, scales, warped, waves};
 use voxalign_compute::Device;
 use voxalign_compute::cpu::Cpu;
 use voxalign_compute::cuda::Cuda;
 use voxalign_image::{Affine, Grid, ImageView, Vector3, VectorField, Volume};
 use voxalign_register::diffeo::{
-    DeformInput, DeformModel, DeformOptions, DeformResult, register_deformable,
+    DeformInput, DeformModel, DeformResult, Matching, register_deformable,
 };
 use voxalign_register::similarity::Similarity;
 use voxalign_register::{Choice, Silent};
@@ -18,7 +19,7 @@ fn register<D: Device>(
     moving: &Volume<f32>,
     moving_mask: Option<&Volume<f32>>,
     similarity: Similarity,
-    options: &DeformOptions,
+    options: &Matching,
 ) -> DeformResult {
     let input = DeformInput {
         moving_mask: moving_mask.map(ImageView::from),
@@ -62,18 +63,17 @@ fn a_masked_lesion_leads_nothing_astray() {
     let bright = with_lesion(&|v| 0.3 * v + 0.8 * top);
     let dark = with_lesion(&|v| 0.1 * v);
     for (model, similarity) in [
-        (DeformModel::Greedy, Similarity::LNCC),
-        (DeformModel::Greedy, Similarity::SSD),
-        (DeformModel::Greedy, Similarity::MI),
-        (DeformModel::Greedy, Similarity::NMI),
-        (DeformModel::Symmetric, Similarity::LNCC),
-        (DeformModel::Symmetric, Similarity::SSD),
-        (DeformModel::Lddmm, Similarity::LNCC),
-        (DeformModel::Lddmm, Similarity::SSD),
+        (DeformModel::GREEDY, Similarity::LNCC),
+        (DeformModel::GREEDY, Similarity::SSD),
+        (DeformModel::GREEDY, Similarity::MI),
+        (DeformModel::GREEDY, Similarity::NMI),
+        (DeformModel::SYMMETRIC, Similarity::LNCC),
+        (DeformModel::SYMMETRIC, Similarity::SSD),
+        (DeformModel::LDDMM, Similarity::LNCC),
+        (DeformModel::LDDMM, Similarity::SSD),
     ] {
-        let mut options =
-            DeformOptions { schedule: scales(&[(4, 40), (2, 20)]), ..DeformOptions::of(model) };
-        if model == DeformModel::Lddmm {
+        let mut options = Matching::of(model).told("schedule", scales(&[(4, 40), (2, 20)]));
+        if model == DeformModel::LDDMM {
             (options.time_steps, options.schedule) = (4, scales(&[(4, 30), (2, 10)]));
         }
         let found = |moving, mask| register(&device, &fixed, moving, mask, similarity, &options);
@@ -115,12 +115,9 @@ fn the_masks_of_both_images_go_together() {
             f32::from(u8::from(usize::from(2 * x > moving.dims()[0]) == side))
         })
     });
-    for model in [DeformModel::Greedy, DeformModel::Symmetric, DeformModel::Lddmm] {
-        let options = DeformOptions {
-            schedule: scales(&[(4, 10)]),
-            time_steps: 3,
-            ..DeformOptions::of(model)
-        };
+    for model in [DeformModel::GREEDY, DeformModel::SYMMETRIC, DeformModel::LDDMM] {
+        let options =
+            Matching::of(model).told("schedule", scales(&[(4, 10)])).told("time_steps", 3);
         let run = |fixed_mask: Option<&Volume<f32>>, moving_mask: Option<&Volume<f32>>| {
             let input = DeformInput {
                 fixed_mask: fixed_mask.map(ImageView::from),
@@ -146,7 +143,7 @@ fn the_masks_of_both_images_go_together() {
 #[test]
 fn the_same_bits_with_a_mask() {
     let (fixed, moving, mask) = small();
-    for model in [DeformModel::Greedy, DeformModel::Symmetric, DeformModel::Lddmm] {
+    for model in [DeformModel::GREEDY, DeformModel::SYMMETRIC, DeformModel::LDDMM] {
         let run = |threads| {
             let device = Cpu::new(Some(threads)).unwrap();
             let similarity = Similarity::LNCC;
@@ -159,13 +156,13 @@ fn the_same_bits_with_a_mask() {
     }
 }
 
-fn options_of(model: DeformModel) -> DeformOptions {
-    DeformOptions {
-        schedule: scales(&[(2, 3), (1, 2)]),
-        time_steps: 3,
-        solver: if model == DeformModel::Lddmm { fft() } else { DeformOptions::of(model).solver },
-        ..DeformOptions::of(model)
+fn options_of(model: DeformModel) -> Matching {
+    Matching {
+        solver: if model == DeformModel::LDDMM { fft() } else { Matching::of(model).solver },
+        ..Matching::of(model)
     }
+    .told("schedule", scales(&[(2, 3), (1, 2)]))
+    .told("time_steps", 3)
 }
 
 /// A small pair with a bright lesion in the moving image, and its mask.
@@ -212,10 +209,10 @@ fn agrees_with_the_cpu(cuda: &Cuda) {
     let (fixed, moving, mask) = small();
     let cpu = Cpu::new(None).unwrap();
     for (model, similarity) in [
-        (DeformModel::Greedy, Similarity::LNCC),
-        (DeformModel::Greedy, Similarity::NMI),
-        (DeformModel::Symmetric, Similarity::LNCC),
-        (DeformModel::Lddmm, Similarity::SSD),
+        (DeformModel::GREEDY, Similarity::LNCC),
+        (DeformModel::GREEDY, Similarity::NMI),
+        (DeformModel::SYMMETRIC, Similarity::LNCC),
+        (DeformModel::LDDMM, Similarity::SSD),
     ] {
         let options = options_of(model);
         let one = register(&cpu, &fixed, &moving, Some(&mask), similarity, &options);

@@ -1,12 +1,13 @@
 //! A lung at two times with ten landmarks: those that pull bring those that do not along.
 
 use crate::common::{Random, real_data, volume};
+use crate::deform::Told;
 use crate::deform::scales;
 use voxalign_compute::cpu::Cpu;
 use voxalign_image::{Affine, Grid, PointSet, Vector3, Volume};
 use voxalign_register::Silent;
 use voxalign_register::attachment::Landmarks;
-use voxalign_register::diffeo::{DeformInput, DeformOptions, register_deformable};
+use voxalign_register::diffeo::{DeformInput, Matching, register_deformable};
 use voxalign_register::fit::{MapKind, PointPairs, fit_points};
 use voxalign_register::similarity::Similarity;
 
@@ -72,7 +73,7 @@ impl Lung {
             let [p, q] = self.some(used);
             input.landmarks = Some(Landmarks::new(&p, &q, weight).unwrap());
         }
-        let options = DeformOptions { schedule: scales(schedule), ..DeformOptions::default() };
+        let options = Matching::default().told("schedule", scales(schedule));
         let found = register_deformable(&device, &input, &options, &Silent).unwrap();
         assert_eq!(found.measures.folded, 0);
         let map = found.transform();

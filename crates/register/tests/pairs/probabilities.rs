@@ -1,10 +1,11 @@
 //! Images whose intensities are compared as they are.
 
+use crate::deform::Told;
 use crate::deform::scales;
 use voxalign_compute::cpu::Cpu;
 use voxalign_image::{Affine, Grid, Volume};
 use voxalign_register::diffeo::{
-    ChannelInput, DeformInput, DeformModel, DeformOptions, DeformResult, Intensities,
+    ChannelInput, DeformInput, DeformModel, DeformResult, Intensities, Matching, Preparation,
     register_deformable,
 };
 use voxalign_register::similarity::Similarity;
@@ -32,12 +33,9 @@ fn found(
         landmarks: None,
         shapes: Vec::new(),
         affine: Affine::identity(),
+        preparation: Preparation { clip: false, ..Preparation::default() },
     };
-    let options = DeformOptions {
-        schedule: scales(&[(1, iterations)]),
-        clip: false,
-        ..DeformOptions::of(DeformModel::Greedy)
-    };
+    let options = Matching::of(DeformModel::GREEDY).told("schedule", scales(&[(1, iterations)]));
     register_deformable(&device, &input, &options, &Silent)
 }
 

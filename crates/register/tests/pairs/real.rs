@@ -5,7 +5,7 @@ use voxalign_compute::cpu::Cpu;
 use voxalign_compute::ops::resample::Interpolation;
 use voxalign_image::{Affine, Grid, Matrix3, Vector3, Volume};
 use voxalign_register::diffeo::{
-    ChannelInput, DeformInput, DeformModel, DeformOptions, DeformResult, register_deformable,
+    ChannelInput, DeformInput, DeformModel, DeformResult, Matching, register_deformable,
 };
 use voxalign_register::linear::AffineOptions;
 use voxalign_register::similarity::Similarity;
@@ -185,8 +185,8 @@ fn overlap_after_deformation() {
             shapes: Vec::new(),
             affine,
         };
-        let options = DeformOptions::default();
-        assert_eq!(options.model, DeformModel::Greedy);
+        let options = Matching::default();
+        assert_eq!(options.model, DeformModel::GREEDY);
         let found = register_deformable(&device, &input, &options, &Silent).unwrap();
         let fixed_labels = labels(data.join(format!("{f}_glm.nii.gz")));
         let moving_labels = labels(data.join(format!("{m}_glm.nii.gz")));
@@ -227,7 +227,7 @@ fn deformed(
         shapes: Vec::new(),
         affine: start,
     };
-    register_deformable(&device, &input, &DeformOptions::of(model), &Silent).unwrap()
+    register_deformable(&device, &input, &Matching::of(model), &Silent).unwrap()
 }
 
 fn describe(found: &DeformResult) -> String {
@@ -260,7 +260,7 @@ fn landmarks_of_a_lung() {
     let from = points("baseline.txt", fixed.grid());
     let to = points("followup.txt", moving.grid());
     assert_eq!((from.len(), to.len()), (10, 10));
-    for model in [DeformModel::Greedy, DeformModel::Symmetric] {
+    for model in [DeformModel::GREEDY, DeformModel::SYMMETRIC] {
         let found = deformed(&fixed, &moving, model, None);
         let transform = found.transform();
         let error = |map: &dyn Fn(Vector3<f64>) -> Vector3<f64>| {
@@ -291,7 +291,7 @@ fn overlap_of_hippocampi() {
         let grid = v.grid().moved(&Affine::translation(-centre)).unwrap();
         v.with_grid(grid).unwrap()
     };
-    for model in [DeformModel::Greedy, DeformModel::Symmetric, DeformModel::Lddmm] {
+    for model in [DeformModel::GREEDY, DeformModel::SYMMETRIC, DeformModel::LDDMM] {
         let (mut before, mut after, mut worst) = (0.0, 0.0, 0.0f64);
         for pair in names.windows(2).step_by(2).take(10) {
             let image = |k: usize| centred(volume(data.join("images").join(&pair[k])));
@@ -322,7 +322,7 @@ fn breathing() {
     let Some(data) = real_data("breathing") else { return };
     let data = data.join("lung_4dct_plastimatch");
     let (fixed, moving) = (volume(data.join("t0.nii.gz")), volume(data.join("t5.nii.gz")));
-    let found = deformed(&fixed, &moving, DeformModel::Greedy, None);
+    let found = deformed(&fixed, &moving, DeformModel::GREEDY, None);
     let lung = |v: f32| (-950.0..-500.0).contains(&v);
     let rms = |map: &dyn Fn(usize, Vector3<f64>) -> Vector3<f64>| {
         let warped = through(&moving, fixed.grid(), map);

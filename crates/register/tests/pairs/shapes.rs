@@ -1,5 +1,6 @@
 //! Registrations that surfaces, curves and points without correspondence pull, alone or with images.
 
+use crate::deform::Told;
 use crate::deform::{fft, scales};
 use std::sync::Arc;
 use voxalign_compute::Device;
@@ -9,8 +10,7 @@ use voxalign_image::{Affine, Grid, Mesh, Vector3, VectorField, Volume};
 use voxalign_register::attachment::currents::{Shape, ShapeOptions};
 use voxalign_register::compare::{MeshScores, compare_meshes};
 use voxalign_register::diffeo::{
-    DeformInput, DeformModel, DeformOptions, DeformResult, ShapeInput, StepRule,
-    register_deformable,
+    DeformInput, DeformModel, DeformResult, Matching, ShapeInput, StepRule, register_deformable,
 };
 use voxalign_register::multiscale::Convergence;
 use voxalign_register::similarity::Similarity;
@@ -91,28 +91,25 @@ fn shape(mesh: &Mesh, kind: Kind) -> Shape {
     }
 }
 
-fn options(model: DeformModel) -> DeformOptions {
-    DeformOptions {
-        schedule: scales(&[(4, 40), (2, 30), (1, 10)]),
-        solver: fft(),
-        step_rule: StepRule::Adaptive,
-        convergence: Convergence { threshold: 0.0, ..Convergence::default() },
-        total_sigma: 0.0,
-        clip: false,
-        sigma: 0.1,
-        time_steps: 5,
-        ..DeformOptions::of(model)
-    }
+fn options(model: DeformModel) -> Matching {
+    Matching { solver: fft(), ..Matching::of(model) }
+        .told("schedule", scales(&[(4, 40), (2, 30), (1, 10)]))
+        .told("step_rule", StepRule::Adaptive.name())
+        .told("convergence", 0.0)
+        .told("total_sigma", 0.0)
+        .told("lddmm_sigma", 0.1)
+        .told("time_steps", 5)
 }
 
 fn registered<D: Device>(
     device: &D,
     meshes: &[Mesh; 2],
     kind: Kind,
-    options: &DeformOptions,
+    options: &Matching,
 ) -> DeformResult {
     let image = Volume::from_fn(grid(), |x, y, z| ((x * 3 + y * 5 + z * 7) % 11) as f32);
     let mut input = DeformInput::new(&image, &image, Similarity::SSD, start());
+    input.preparation.clip = false;
     input.channels[0].weight = 0.0;
     let [fixed, moving] = meshes.each_ref().map(|mesh| Arc::new(shape(mesh, kind)));
     let of_shape = ShapeOptions { width: 4.0, ..ShapeOptions::default() };
@@ -133,7 +130,7 @@ fn shapes_alone_are_brought_together() {
     let before = compare_meshes(&fixed.map(|v| start().apply(*v)).unwrap(), moving).unwrap();
     for &model in DeformModel::ALL {
         // All kinds with one model, one of them with the others.
-        let kinds = if model == DeformModel::Greedy { &KINDS[..] } else { &KINDS[..1] };
+        let kinds = if model == DeformModel::GREEDY { &KINDS[..] } else { &KINDS[..1] };
         for &kind in kinds {
             let found = registered(&device, &meshes, kind, &options(model));
             let after = apart(&found, &meshes);
@@ -155,8 +152,8 @@ fn shapes_alone_are_brought_together() {
     }
 }
 
-fn short(model: DeformModel) -> DeformOptions {
-    DeformOptions { schedule: scales(&[(4, 4), (2, 2)]), time_steps: 3, ..options(model) }
+fn short(model: DeformModel) -> Matching {
+    options(model).told("schedule", scales(&[(4, 4), (2, 2)])).told("time_steps", 3)
 }
 
 #[test]
@@ -186,7 +183,7 @@ fn the_emulated_gpu_agrees() {
         return;
     };
     let (cpu, meshes) = (Cpu::new(None).unwrap(), [ball(6), ball(5).map(displaced).unwrap()]);
-    let options = DeformOptions { schedule: scales(&[(4, 2)]), ..short(DeformModel::Greedy) };
+    let options = short(DeformModel::GREEDY).told("schedule", scales(&[(4, 2)]));
     for kind in [Kind::Surface(true), Kind::Curves(false)] {
         let one = registered(&cpu, &meshes, kind, &options);
         let other = registered(&cuda, &meshes, kind, &options);

@@ -29,8 +29,8 @@ fn force(dims: [usize; 3], phase: f32) -> Vec<f32> {
 
 fn options(kind: SolverKind, boundary: Boundary, beta: f64) -> SolverOptions {
     // Without two colours the factor is 1, and sweeps are many.
-    let iterations = (kind == SolverKind::Sor).then_some(2000);
-    SolverOptions { kind, boundary, beta, iterations, tolerance: 1e-5, ..SolverOptions::default() }
+    let iterations = (kind == SolverKind::SOR).then_some(2000);
+    SolverOptions { kind, boundary, beta, iterations, tolerance: 1e-5, ..SolverKind::HYBRID }
 }
 
 fn solved<D: Device>(
@@ -63,12 +63,12 @@ fn solvers_agree<D: Device>(device: &D, all_sizes: &[[usize; 3]]) {
             for beta in [0.0, 0.02] {
                 let name = format!("{dims:?} {boundary:?} {beta}");
                 let forces = [force(dims, 0.0), force(dims, 0.01)];
-                let direct = options(SolverKind::Fft, boundary, beta);
+                let direct = options(SolverKind::FFT, boundary, beta);
                 let (exact, residual) = solved(device, dims, &direct, &forces);
                 assert!(residual < 2e-5, "{name}: {residual}");
-                for kind in [SolverKind::Sor, SolverKind::Cg, SolverKind::Hybrid] {
+                for kind in [SolverKind::SOR, SolverKind::CG, SolverKind::HYBRID] {
                     // A few iterations a call converge over some calls.
-                    let calls = if kind == SolverKind::Hybrid { 12 } else { 1 };
+                    let calls = if kind == SolverKind::HYBRID { 12 } else { 1 };
                     let last = std::iter::repeat_n(&forces[1], calls);
                     let forces: Vec<_> = forces[..1].iter().chain(last).cloned().collect();
                     let options = options(kind, boundary, beta);
@@ -100,7 +100,7 @@ fn solvers_agree_on_the_emulated_gpu() {
 #[test]
 fn the_best_factor_is_better_and_a_warm_start_is_shorter() {
     let (cpu, dims) = (Cpu::new(Some(2)).unwrap(), [24, 20, 18]);
-    let operator = SolverOptions::default().operator(SPACING);
+    let operator = SolverKind::HYBRID.operator(SPACING);
     let of = Elasticity { operator, dims };
     let (first, second) = (force(dims, 0.0), force(dims, 0.02));
     let (first, second) = (cpu.upload(&first).unwrap(), cpu.upload(&second).unwrap());
@@ -117,7 +117,7 @@ fn the_best_factor_is_better_and_a_warm_start_is_shorter() {
         &cpu,
         dims,
         SPACING,
-        &SolverOptions { kind: SolverKind::Cg, tolerance: 1e-4, ..SolverOptions::default() },
+        &SolverOptions { kind: SolverKind::CG, tolerance: 1e-4, ..SolverKind::HYBRID },
     )
     .unwrap();
     let mut v = cpu.alloc(3 * 24 * 20 * 18).unwrap();
@@ -130,10 +130,10 @@ fn the_best_factor_is_better_and_a_warm_start_is_shorter() {
 #[test]
 fn a_hybrid_solver_follows_the_force() {
     let (cpu, dims) = (Cpu::new(Some(2)).unwrap(), [24, 20, 18]);
-    let of = |kind| SolverOptions { kind, ..SolverOptions::default() };
+    let of = |kind| SolverOptions { kind, ..SolverKind::HYBRID };
     let other = force(dims, 2.0);
-    let (exact, _) = solved(&cpu, dims, &of(SolverKind::Fft), std::slice::from_ref(&other));
-    let mut solver = build(&cpu, dims, SPACING, &of(SolverKind::Hybrid)).unwrap();
+    let (exact, _) = solved(&cpu, dims, &of(SolverKind::FFT), std::slice::from_ref(&other));
+    let mut solver = build(&cpu, dims, SPACING, &of(SolverKind::HYBRID)).unwrap();
     let mut v = cpu.alloc(3 * 24 * 20 * 18).unwrap();
     let f = cpu.upload(&force(dims, 0.0)).unwrap();
     assert_eq!(solver.solve(&f, &mut v).unwrap().iterations, 1);
@@ -157,9 +157,9 @@ fn a_hybrid_solver_follows_the_force() {
 fn no_force_makes_no_velocity() {
     let (cpu, dims) = (Cpu::new(Some(1)).unwrap(), [7, 6, 5]);
     let f = cpu.alloc(630).unwrap();
-    for kind in [SolverKind::Fft, SolverKind::Sor, SolverKind::Cg, SolverKind::Hybrid] {
+    for kind in [SolverKind::FFT, SolverKind::SOR, SolverKind::CG, SolverKind::HYBRID] {
         for beta in [0.0, 0.1] {
-            let options = SolverOptions { kind, beta, ..SolverOptions::default() };
+            let options = SolverOptions { kind, beta, ..SolverKind::HYBRID };
             let mut solver = build(&cpu, dims, SPACING, &options).unwrap();
             let mut v = cpu.alloc(630).unwrap();
             for _ in 0..2 {
@@ -174,7 +174,7 @@ fn no_force_makes_no_velocity() {
 #[test]
 fn wrong_options_are_named() {
     let cpu = Cpu::new(Some(1)).unwrap();
-    let usual = SolverOptions::default();
+    let usual = SolverKind::HYBRID;
     for (name, options) in [
         ("alpha", SolverOptions { alpha: -1.0, ..usual.clone() }),
         ("beta", SolverOptions { beta: f64::NAN, ..usual.clone() }),
@@ -182,7 +182,7 @@ fn wrong_options_are_named() {
         ("gamma", SolverOptions { gamma: 0.0, boundary: Boundary::Periodic, ..usual.clone() }),
         ("solver iterations", SolverOptions { iterations: Some(0), ..usual.clone() }),
         ("solver tolerance", SolverOptions { tolerance: 0.0, ..usual.clone() }),
-        ("sigma", SolverOptions { kind: SolverKind::Gaussian, sigma: 0.0, ..usual.clone() }),
+        ("sigma", SolverOptions { kind: SolverKind::GAUSSIAN, sigma: 0.0, ..usual.clone() }),
     ] {
         match build(&cpu, [4; 3], [1.0; 3], &options) {
             Err(RegisterError::Option { option, .. }) => assert_eq!(option, name),
@@ -191,7 +191,7 @@ fn wrong_options_are_named() {
     }
     assert!(build(&cpu, [4, 0, 4], [1.0; 3], &usual).is_err());
     assert!(build(&cpu, [4; 3], [0.0; 3], &usual).is_err());
-    assert_eq!(SolverKind::Hybrid.name(), "hybrid");
+    assert_eq!(SolverKind::HYBRID.name(), "hybrid");
 }
 
 fn dot(a: &[f32], b: &[f32]) -> f64 {
@@ -216,7 +216,7 @@ proptest! {
             beta: constants[1],
             gamma: 0.01 + constants[2],
             boundary: if periodic { Boundary::Periodic } else { Boundary::Zero },
-            ..SolverOptions::default()
+            ..SolverKind::HYBRID
         }
         .operator(spacing);
         let n = 3 * dims.iter().product::<usize>();

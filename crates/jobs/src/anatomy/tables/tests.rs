@@ -86,7 +86,7 @@ fn all_that_can_be_said() {
         }
     );
     let similarity = parts[3].given.similarity.unwrap();
-    assert_eq!((similarity.name(), similarity.get("bins")), ("mi", Some(32)));
+    assert_eq!((similarity.name(), similarity.bins()), ("mi", Some(32)));
     assert_eq!(parts[4].given.oriented, Some(false));
     assert_eq!(parts[4].given.kernel, Some(KernelShape::Cauchy));
     assert_eq!(parts[4].source, Source::Mesh("folder/left.stl".into(), Some(MeshSpace::Lps)));

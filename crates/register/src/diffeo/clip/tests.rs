@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::solver::{SolverKind, SolverOptions};
+use crate::model::solver::{Fft, Operator, SolverKind};
 use voxalign_compute::Memory;
 use voxalign_compute::cpu::Cpu;
 use voxalign_compute::ops::elastic::Boundary;
@@ -65,12 +65,13 @@ fn boxes_grow_to_sizes_that_suit() {
     assert_eq!(grown, IndexBox { start: [30, 0, 21], size: [30, 40, 10] });
     assert_eq!(small.grown(&grid, |n| n == 200), small);
     let sizes = |boundary| {
-        let options = SolverOptions { boundary, ..SolverOptions::of(SolverKind::Fft) };
+        let fft = Fft { operator: Operator { boundary, ..Operator::USUAL } };
+        let options = SolverKind::from(fft);
         (100..131).filter(|&n| options.suits(n)).collect::<Vec<_>>()
     };
     assert_eq!(sizes(Boundary::Periodic), [100, 108, 112, 120, 126, 128]);
     assert_eq!(sizes(Boundary::Zero), [104, 107, 111, 119, 124, 125, 127]);
-    assert!(SolverOptions::of(SolverKind::Gaussian).suits(101));
+    assert!(SolverKind::GAUSSIAN.suits(101));
 }
 
 #[test]

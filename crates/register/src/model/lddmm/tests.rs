@@ -4,7 +4,8 @@ use super::*;
 use crate::attachment::images::{coarser, factors_for};
 use crate::attachment::{Attachments, ChannelSimilarity};
 use crate::model::Sources;
-use crate::model::{Counts, DeformModel, FixedImage};
+use crate::model::{Counts, FixedImage};
+use crate::multiscale::Schedule;
 use crate::similarity::Similarity;
 use voxalign_compute::Memory;
 use voxalign_compute::cpu::Cpu;
@@ -40,18 +41,15 @@ fn registered(storage: Storage, time_steps: usize) -> ([Vec<f32>; 2], PathEnergy
         let values = device.upload(image.data()).unwrap();
         vec![DeviceImage { grid: grid.clone(), values, outside: 0.0, open: false }]
     };
-    let options = DeformOptions {
-        schedule: vec![Scale { factor: 2, iterations: 20 }, Scale { factor: 1, iterations: 15 }],
-        time_steps,
-        storage,
-        ..DeformOptions::of(DeformModel::Lddmm)
-    };
+    let options = Lddmm { time_steps, path_storage: storage, ..Lddmm::USUAL };
+    let mut matching = Matching::of(options.into());
+    matching.multiscale.schedule = Schedule::of(&[(2, 20), (1, 15)]);
     let ssd = ChannelSimilarity { channel: 0, similarity: Similarity::SSD, weight: 1.0 };
     let mut attachments: Attachments<Cpu> = vec![Box::new(ssd)];
     let (fixed, moving) = (ball(10.0, 5.5), ball(9.0, 4.5));
-    let mut lddmm = Lddmm::new(options.clone(), &grid);
+    let mut lddmm = LddmmModel::new(options, &matching, &grid);
     let mut state = lddmm.begin_alone(&device, &Affine::identity(), 1).unwrap();
-    for scale in &options.schedule {
+    for scale in matching.multiscale.scales() {
         let target = scale.factor as f64;
         let at = |image: &DeviceImage<Cpu>| image.at(&device, target).unwrap();
         lddmm.to_scale(scale, &coarser(&grid, factors_for(&grid, target)).unwrap());

@@ -1,0 +1,75 @@
+//! What all commands that are jobs do.
+
+use crate::args::{JobArgs, caller};
+use crate::config::{self, Merged, Origin};
+use crate::failure::{Failure, Outcome};
+use crate::progress::Printer;
+use crate::tables;
+use clap::Args;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::path::Path;
+use voxalign_jobs::{Caller, Job};
+
+/// The arguments with those of the configuration file, where one is given; which are from there, and what of it was left
+/// out.
+pub(crate) fn complete<J>(
+    args: JobArgs<J>,
+    name: &str,
+    check: impl Fn(&J) -> Result<(), Failure>,
+) -> Result<(JobArgs<J>, Origin, Vec<String>), Failure>
+where
+    J: Args + Default + Serialize + DeserializeOwned,
+{
+    let Some(path) = args.config.clone() else { return Ok((args, Origin::default(), Vec::new())) };
+    let typed: Vec<_> = std::env::args_os().collect();
+    let Merged { args, origin, notes } = config::merged(&path, name, (&args, &typed), check)?;
+    Ok((args, origin, notes))
+}
+
+/// That something has to be given.
+pub(crate) fn missing(what: &str, name: &str) -> Failure {
+    Failure::input(format!("{what} is missing; see `voxalign {name} --help`"))
+}
+
+/// Completes and checks the arguments, and does the work, unless only what it would be is asked for.
+pub(crate) fn with<J: Job + Args>(
+    args: JobArgs<J>,
+    work: impl FnOnce(&JobArgs<J>, &Caller, &Printer) -> Result<Outcome, Failure>,
+) -> Result<Outcome, Failure> {
+    let (args, origin, notes) = complete(args, J::NAME, |job: &J| Ok(job.check_options()?))?;
+    config::say(&notes, args.run.talk());
+    let all = || {
+        if let Some(what) = args.job.missing() {
+            return Err(missing(what, J::NAME));
+        }
+        let (caller, printer) = (caller(J::NAME, args.config.as_ref()), args.run.printer());
+        if args.dry_run {
+            return tables::plan(&args.job.plan(&caller, &printer)?, args.json);
+        }
+        args.job.check(&caller, &printer)?;
+        work(&args, &caller, &printer)
+    };
+    all().map_err(|e| origin.blame(e))
+}
+
+/// Reads while the device starts, and finds what is searched for.
+pub(crate) fn find<J: Job + Args>(
+    args: &JobArgs<J>,
+    (caller, printer): (&Caller, &Printer),
+    print: impl FnOnce(&J::Record, &Path),
+) -> Result<Outcome, Failure> {
+    let read = || Ok(args.job.read(caller, printer)?);
+    let (machine, inputs) = args.run.machine_and(J::AUTO, read)?;
+    let done = args.job.find(&machine, inputs, caller, printer)?;
+    printer.finish();
+    tables::tell(&done, (args.json, args.run.talk()), print)
+}
+
+/// Does a job.
+pub(crate) fn run<J: Job + Args>(
+    args: JobArgs<J>,
+    print: impl FnOnce(&J::Record, &Path),
+) -> Result<Outcome, Failure> {
+    with(args, |args, caller, printer| find(args, (caller, printer), print))
+}
