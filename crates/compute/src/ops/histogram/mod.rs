@@ -26,6 +26,8 @@ mod scheme;
 pub use layout::{Binning, LayoutOptions, Run, SampleLayout};
 pub use scheme::{JointMethod, JointScheme, Scheme, SchemeSettings, Window};
 
+use voxalign_compute_macros::forwarded;
+
 use super::similarity::MAX_PAIR_ENTRIES;
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::{ComputeError, Result, check_len};
@@ -33,6 +35,7 @@ use crate::{AffineMap, Dims};
 
 /// The moving image as the operators see it.
 #[derive(Debug)]
+#[forwarded]
 pub struct MovingView<'a, D: Memory> {
     /// Values, x fastest.
     pub values: &'a D::Buffer<f32>,
@@ -308,6 +311,7 @@ pub type SumsAndGradient = (Vec<f64>, [f64; 12]);
 /// is refused with [`ComputeError::Argument`] by every operator that takes one, before anything is done; use a
 /// coarser image. The fixed image, and what [`value_counts`](Self::value_counts) counts, may be larger; on a GPU
 /// schemes other than `ConflictFree` and `Direct` take fixed images of at most 2^32 - 1 voxels.
+#[forwarded]
 pub trait Histogram: Memory {
     /// The samples of a fixed image in the memory of the device.
     type Samples: SampleSet;
@@ -410,6 +414,7 @@ pub trait Histogram: Memory {
 }
 
 /// What measures and compares schemes asks for, and no algorithm: settings of the caller's choice.
+#[forwarded]
 pub trait Schemes: Histogram {
     /// As [`Histogram::binned_sums`], with blocks and threads of the caller's choice.
     ///
