@@ -39,9 +39,8 @@ const USUAL: [Usual; 15] = [
 ];
 
 fn usual() -> impl Iterator<Item = Program> {
-    let all = declare::all();
-    USUAL.iter().filter_map(move |&(file, macros)| {
-        let program = all.iter().find(|d| d.file == file)?.program();
+    USUAL.iter().filter_map(|&(file, macros)| {
+        let program = declare::ALL.iter().find(|d| d.file == file)?.program();
         Some(if macros.is_empty() { program } else { program.with(macros) })
     })
 }

@@ -10,15 +10,12 @@
 //! ```
 //!
 //! The functions of a file are in the order of its `KERNEL(...)` lines; a test holds every declaration against
-//! them. Of structures that pass by value the compiler of the kernels checks the size.
+//! them. `build.rs` lists what begins a line with `kernels! {`. Of structures that pass by value the compiler of the kernels checks the size.
 
 use std::marker::PhantomData;
 
 use super::program::{Arg, Program};
-use super::{
-    CHECK, CudaBuffer, Shape, accumulate, elastic, filter, flow, fourier, histogram, pairwise,
-    points, raycast, resample, similarity, simplices, smooth, sort, splat, stencil,
-};
+use super::{CudaBuffer, Shape};
 use crate::device::Element;
 use crate::error::{ComputeError, Result};
 
@@ -52,38 +49,7 @@ pub(crate) enum Kind {
     Out(&'static str),
 }
 
-/// All declarations but those of texts that are written at run time.
-pub(super) fn all() -> Vec<&'static Declaration> {
-    let flows = [
-        &flow::FLOW::DECLARATION,
-        &flow::FORCE::DECLARATION,
-        &flow::NORMS::DECLARATION,
-        &flow::HALVES::DECLARATION,
-    ];
-    let others = [
-        &CHECK::DECLARATION,
-        &accumulate::ACCUMULATE::DECLARATION,
-        &elastic::ELASTIC::DECLARATION,
-        &filter::RECURSIVE::DECLARATION,
-        &filter::WINDOWS::DECLARATION,
-        &fourier::FOURIER::DECLARATION,
-        &smooth::SMOOTH::DECLARATION,
-        &pairwise::PAIRWISE::DECLARATION,
-        &points::CARRY::DECLARATION,
-        &points::POINTS::DECLARATION,
-        &simplices::SIMPLICES::DECLARATION,
-        &sort::SORT::DECLARATION,
-        &splat::SPLAT::DECLARATION,
-        &stencil::STENCIL::DECLARATION,
-    ];
-    let families = [
-        histogram::DECLARATIONS,
-        raycast::DECLARATIONS,
-        resample::DECLARATIONS,
-        similarity::DECLARATIONS,
-    ];
-    flows.into_iter().chain(others).chain(families.into_iter().flatten().copied()).collect()
-}
+include!(concat!(env!("OUT_DIR"), "/declarations.rs"));
 
 impl Declaration {
     /// The program, with what the sizes of its structures are on the host.
@@ -451,6 +417,7 @@ macro_rules! kernels {
 
 #[cfg(test)]
 mod tests {
+    use super::super::CHECK;
     use super::super::program::FILES;
     use super::*;
 
@@ -527,11 +494,10 @@ mod tests {
     /// Every file is declared, and every kernel of it as it is.
     #[test]
     fn declarations_are_those_of_the_files() {
-        let all = all();
         for file in FILES.iter().filter(|file| **file != "reduce/reduce.cu") {
-            assert!(all.iter().any(|d| d.file == *file), "{file} is not declared");
+            assert!(ALL.iter().any(|d| d.file == *file), "{file} is not declared");
         }
-        for declaration in all {
+        for declaration in ALL {
             let file = declaration.file;
             let program = declaration.program();
             // Macros of several lines on one.

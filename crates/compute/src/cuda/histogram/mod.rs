@@ -8,14 +8,14 @@
 //! meet in a bin. Partial sums have places of their own and are added in a fixed order, in double
 //! precision; the joint histograms are counted in fixed point. All results are the same at every run.
 
-mod baselines;
+pub(super) mod baselines;
 mod counts;
-mod group;
-mod joint;
+pub(super) mod group;
+pub(super) mod joint;
 mod sampler;
-mod schemes;
-mod sums;
-mod ungrouped;
+pub(super) mod schemes;
+pub(super) mod sums;
+pub(super) mod ungrouped;
 
 use super::{Cuda, CudaBuffer};
 use crate::device::Memory;
@@ -178,13 +178,3 @@ impl Schemes for Cuda {
         baselines::joint(self, method, ungrouped, bins, &target, columns, maps)
     }
 }
-
-/// All declarations of the family.
-pub(super) const DECLARATIONS: &[&super::declare::Declaration] = &[
-    &baselines::BASELINES::DECLARATION,
-    &sums::HISTOGRAM::DECLARATION,
-    &joint::JOINT::DECLARATION,
-    &group::SAMPLES::DECLARATION,
-    &ungrouped::UNGROUPED::DECLARATION,
-    &schemes::SCHEMES::DECLARATION,
-];
