@@ -14,7 +14,8 @@ use voxalign_compute::ops::histogram::{
 };
 use voxalign_compute::{AffineMap, ComputeError};
 
-on_devices!("histogram/schemes.cu", "histogram/baselines.cu", "histogram/ungrouped.cu";
+on_devices!("histogram/baselines/sums.cu", "histogram/baselines/joint.cu",
+    "histogram/baselines/ungrouped.cu";
     schemes_match,
     settings_do_not_matter,
     gradients_follow_the_scheme,

@@ -20,11 +20,15 @@
 //!
 //! Each comes with its exact derivative in the twelve entries of `A`, in the same pass.
 
+#[cfg(feature = "baselines")]
+mod baselines;
 mod layout;
 mod scheme;
 
+#[cfg(feature = "baselines")]
+pub use baselines::{JointMethod, SchemeSettings, Schemes, Window, unsupported_joint};
 pub use layout::{Binning, LayoutOptions, Run, SampleLayout};
-pub use scheme::{JointMethod, JointScheme, Scheme, SchemeSettings, Window};
+pub use scheme::{JointScheme, Scheme};
 
 use voxalign_compute_macros::forwarded;
 
@@ -180,19 +184,6 @@ pub fn unsupported_scheme(device: &str, scheme: Scheme) -> ComputeError {
         device: device.into(),
         what: format!("the histogram scheme {}", scheme.name()),
         remedy: "use conflict_free, or a GPU",
-    }
-}
-
-/// The error of a device that has not a method for joint histograms.
-pub(crate) fn unsupported_joint(device: &str, method: &JointMethod) -> ComputeError {
-    ComputeError::Unsupported {
-        device: device.into(),
-        what: match (method.scheme, method.window) {
-            (JointScheme::Default, Window::Counts) => "a joint histogram of plain counts".into(),
-            (JointScheme::Default, Window::Cubic) => "a choice of blocks and threads".into(),
-            (scheme, _) => format!("the joint histogram scheme {}", scheme.name()),
-        },
-        remedy: "use the default scheme with cubic windows, or a GPU with another scheme",
     }
 }
 
@@ -411,49 +402,4 @@ pub trait Histogram: Memory {
         maps: &[AffineMap],
         tables: &[Vec<f64>],
     ) -> Result<Vec<[f64; 12]>>;
-}
-
-/// What measures and compares schemes asks for, and no algorithm: settings of the caller's choice.
-#[forwarded]
-pub trait Schemes: Histogram {
-    /// As [`Histogram::binned_sums`], with blocks and threads of the caller's choice.
-    ///
-    /// # Errors
-    /// As [`Histogram::binned_sums`], settings that the scheme or the device cannot have.
-    fn binned_sums_with(
-        &self,
-        terms: Terms,
-        scheme: Scheme,
-        settings: &SchemeSettings,
-        samples: &Self::Samples,
-        moving: &MovingView<'_, Self>,
-        maps: &[AffineMap],
-    ) -> Result<Vec<Vec<f64>>> {
-        if *settings != SchemeSettings::default() {
-            return Err(ComputeError::Unsupported {
-                device: self.name(),
-                what: "a choice of blocks and threads".into(),
-                remedy: "leave it out, or use a GPU",
-            });
-        }
-        self.binned_sums(terms, scheme, samples, moving, maps)
-    }
-
-    /// As [`Histogram::joint_histogram`], by a method of the caller's choice.
-    ///
-    /// # Errors
-    /// As [`Histogram::joint_histogram`], methods and settings that the device cannot have.
-    fn joint_histogram_with(
-        &self,
-        method: &JointMethod,
-        samples: &Self::Samples,
-        moving: &MovingView<'_, Self>,
-        columns: &ParzenBins,
-        maps: &[AffineMap],
-    ) -> Result<Vec<Vec<f64>>> {
-        if *method != (JointMethod { scheme: method.scheme, ..JointMethod::default() }) {
-            return Err(unsupported_joint(&self.name(), method));
-        }
-        self.joint_histogram(method.scheme, samples, moving, columns, maps)
-    }
 }

@@ -11,7 +11,7 @@ use crate::cuda::{Cuda, CudaBuffer, CudaRayVolume, CudaSamples};
 use crate::device::{Device, DeviceBuffer, Element, Memory, MemoryInfo, Transfer};
 use crate::error::{ComputeError, Result};
 use crate::host::{Arriving, HostBuffer, Queue};
-use crate::ops::histogram::{SampleSet, Schemes};
+use crate::ops::histogram::SampleSet;
 use crate::ops::raycast::Traversable;
 
 /// Evaluates an expression with the device behind; it is compiled for each backend.
@@ -146,7 +146,7 @@ fn foreign() -> ComputeError {
 }
 
 /// A backend as what is behind an [`AnyDevice`].
-pub(crate) trait Backend: Device + Schemes {
+pub(crate) trait Backend: Device {
     fn device(device: &AnyDevice) -> Result<&Self>;
     fn wrapped(self) -> AnyDevice;
     fn own<T: Element>(buffer: AnyBuffer<T>) -> Result<Self::Buffer<T>>;

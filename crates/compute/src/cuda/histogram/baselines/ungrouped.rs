@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::group::{CudaSamples, Tiling};
-use super::sampler::{THREADS, TargetShape};
+use super::super::group::{CudaSamples, Tiling};
+use super::super::sampler::{THREADS, TargetShape};
 use crate::AffineMap;
 use crate::cuda::declare::{Cell, In, Kind, Out, Parameter, Plain};
 use crate::cuda::{Arg, Cuda, CudaBuffer, Shape};
@@ -19,7 +19,7 @@ cells! {
     pub(super) Float2 = "float2";
 }
 
-kernels! { UNGROUPED = "histogram/ungrouped.cu";
+kernels! { UNGROUPED = "histogram/baselines/ungrouped.cu";
     fn spread_samples[THREADS](
         tiling: Tiling, packed: &[u32], sample_values: &[f32], sample_weights: &[f32], tile_len: &[u32],
         rank_bin: &[u32], bins: &mut [u16], values: &mut [f32], weights: &mut [f32],
@@ -107,7 +107,7 @@ pub(super) fn too_many(bins: usize, voxels: usize) -> Option<ComputeError> {
 
 /// Samples of the fixed image in the order of the image.
 #[derive(Debug)]
-pub(super) struct Ungrouped {
+pub(in crate::cuda::histogram) struct Ungrouped {
     shape: ImageShape,
     bins: CudaBuffer<u16>,
     weights: Option<CudaBuffer<f32>>,
@@ -133,6 +133,28 @@ pub(super) struct Sorted {
 pub(super) struct Items {
     pub(super) list: CudaBuffer<u32>,
     pub(super) count: usize,
+}
+
+impl Tiling {
+    /// The voxels of the image.
+    fn voxels(&self) -> usize {
+        self.size.iter().map(|&n| n as usize).product()
+    }
+}
+
+impl CudaSamples {
+    /// The samples in the order of the image, made when they are first asked for.
+    ///
+    /// # Errors
+    /// As [`Ungrouped::new`].
+    pub(super) fn ungrouped(&self, cuda: &Cuda) -> Result<&Ungrouped> {
+        if let Some(made) = self.ungrouped.get() {
+            return Ok(made);
+        }
+        // Made outside of the cell, as it may fail; the first that is there is kept.
+        let made = Ungrouped::new(cuda, self)?;
+        Ok(self.ungrouped.get_or_init(|| made))
+    }
 }
 
 impl Ungrouped {

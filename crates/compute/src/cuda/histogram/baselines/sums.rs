@@ -10,7 +10,7 @@ use crate::device::{Element, Memory};
 use crate::error::{ComputeError, Result};
 use crate::ops::histogram::{Scheme, SchemeSettings, Terms};
 
-kernels! { SCHEMES = "histogram/schemes.cu";
+kernels! { SCHEMES = "histogram/baselines/sums.cu";
     fn global_atomic[1024](looking: Looking, bins: u32, totals: &mut [f32]);
     fn global_merge[1024](looking: Looking, bins: u32, shadows: &mut [f32]);
     fn merge_threads[256](shadows: &[f32], totals: &mut [f64], threads: u64);

@@ -15,7 +15,7 @@ cells! {
     Uint4 = "uint4";
 }
 
-kernels! { BASELINES = "histogram/baselines.cu";
+kernels! { BASELINES = "histogram/baselines/joint.cu";
     fn shams_warp[1024](
         looking: Looking, columns: Columns, rows: u32, rows_at_once: u32, share: u32,
         joint: &mut [u64],
@@ -51,7 +51,7 @@ const EXTRA: usize = 64;
 const PROFILE_STEP: usize = 16;
 
 plain! {
-    /// Where values fall among the columns; `Columns` of baselines.cu.
+    /// Where values fall among the columns; `Columns` of joint.cu.
     struct Columns {
         low: f32,
         per_value: f32,
@@ -76,7 +76,7 @@ struct Baseline<'a> {
 }
 
 /// The joint histograms of every map; the arguments were checked.
-pub(super) fn joint(
+pub(super) fn histograms(
     cuda: &Cuda,
     method: &JointMethod,
     samples: &Ungrouped,
