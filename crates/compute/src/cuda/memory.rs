@@ -8,10 +8,9 @@ use std::sync::atomic::Ordering;
 use super::lanes::{Access, Touch, Uses};
 use super::{Cuda, MemoryLimit, Target};
 use crate::comm::DeviceSums;
-use crate::cpu::zeroed;
 use crate::device::{DeviceBuffer, Element, Memory, MemoryInfo, Transfer};
 use crate::error::{ComputeError, Result, check_len};
-use crate::host::{Arriving, HostBuffer, Queue};
+use crate::host::{Arriving, HostBuffer, Queue, zeroed};
 
 /// Elements in the memory of a GPU. Given back to the pool when dropped, after the work that was
 /// asked of any handle before.

@@ -77,14 +77,12 @@ use crate::error::{ComputeError, Result};
 
 pub use ahead::CompilingAhead;
 pub use gpu::GpuInfo;
-pub(crate) use gpu::Note;
 pub use histogram::CudaSamples;
 use lanes::{Lane, Touch, in_order};
 pub use late::Late;
 use limit::Ledger;
 pub use limit::MemoryLimit;
 pub use memory::CudaBuffer;
-pub(crate) use pinned::Pinned;
 use pinned::Turns;
 #[allow(unused_imports)] // for operators that pass structures
 pub(crate) use program::{Arg, Kernel, Program, Shape};

@@ -7,14 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::gpu::Locked;
 use super::{Cuda, CudaBuffer, Target};
-use crate::cpu::zeroed;
 use crate::device::{DeviceBuffer, Element, Memory};
 use crate::error::{ComputeError, Result, check_len};
-use crate::host::{Arriving, HostBuffer, Queue, Source, Storage};
+use crate::host::{Arriving, HostBuffer, HostMemory, Queue, zeroed};
 
 /// Elements in page-locked memory.
 #[derive(Debug)]
-pub(crate) struct Pinned<T: Element> {
+struct Pinned<T: Element> {
     memory: Locked,
     len: usize,
     /// Elements that the memory has room for.
@@ -22,8 +21,8 @@ pub(crate) struct Pinned<T: Element> {
     element: PhantomData<T>,
 }
 
-impl<T: Element> Pinned<T> {
-    pub(crate) fn resize(&mut self, len: usize) -> bool {
+impl<T: Element> HostMemory<T> for Pinned<T> {
+    fn resize(&mut self, len: usize) -> bool {
         let fits = len <= self.room;
         if fits {
             self.len = len;
@@ -69,12 +68,7 @@ impl Cuda {
                     free: None,
                 })?;
                 let memory = gpu.lock_memory(bytes)?;
-                Ok(HostBuffer(Storage::Pinned(Pinned {
-                    memory,
-                    len,
-                    room: len,
-                    element: PhantomData,
-                })))
+                Ok(HostBuffer::own(Pinned { memory, len, room: len, element: PhantomData }))
             }
             _ => Ok(HostBuffer::usual(zeroed(len)?)),
         }
@@ -86,8 +80,8 @@ impl Cuda {
         to: &mut CudaBuffer<T>,
     ) -> Result<()> {
         check_len("output", from.len(), to.len())?;
-        match (&self.0.target, &from.0) {
-            (Target::Gpu(gpu), Storage::Pinned(_)) => {
+        match &self.0.target {
+            Target::Gpu(gpu) if from.is::<Pinned<T>>() => {
                 self.count(|ledger| &ledger.uploads);
                 let (source, bytes) = (from.as_ptr().cast(), to.bytes());
                 let touch = to.changed_by();
@@ -109,8 +103,8 @@ impl Cuda {
         to: &mut HostBuffer<T>,
     ) -> Result<()> {
         check_len("output", from.len(), to.len())?;
-        match (&self.0.target, &to.0) {
-            (Target::Gpu(gpu), Storage::Pinned(_)) => {
+        match &self.0.target {
+            Target::Gpu(gpu) if to.is::<Pinned<T>>() => {
                 self.count(|ledger| &ledger.downloads);
                 let (source, bytes) = (from.read_by(), from.bytes());
                 let target = to.as_mut_ptr().cast();
@@ -130,14 +124,14 @@ impl Cuda {
             Target::Gpu(gpu) => self.using(once(touch), || gpu.begin_note(touch.address, bytes))?,
             Target::Emulated(_) => None,
         };
-        Ok(Arriving(match note {
-            Some(note) => Source::Gpu(note),
+        Ok(match note {
+            Some(note) => Arriving::later(move || note.numbers()),
             None => {
                 let mut here = zeroed(buffer.len())?;
                 self.fetch(buffer, 0, &mut here)?;
-                Source::Here(here)
+                Arriving::here(here)
             }
-        }))
+        })
     }
 
     /// A queue with a stream of its own, whose buffers are for one turn or stay.

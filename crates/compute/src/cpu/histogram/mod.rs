@@ -10,9 +10,10 @@ pub(super) mod windows {
     pub(in crate::cpu) use super::joint::{Columns, place, slopes, weights};
 }
 
-use crate::cpu::{Cpu, CpuBuffer, zeroed};
+use crate::cpu::{Cpu, CpuBuffer};
 use crate::device::Memory;
 use crate::error::{Result, check_len};
+use crate::host::zeroed;
 use crate::ops::histogram::{
     Histogram, JointScheme, LayoutOptions, MovingView, ParzenBins, SampleLayout, SampleSet, Scheme,
     SumsAndGradient, Terms, ValueCounts, check_joint, check_moving, check_tables, check_terms,

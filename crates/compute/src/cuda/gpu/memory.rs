@@ -31,7 +31,7 @@ impl Drop for Staging {
 const NOTE: usize = 4 << 10;
 
 /// A few numbers that a GPU copies to the host while it goes on.
-pub(crate) struct Note {
+pub(in crate::cuda) struct Note {
     shared: Arc<Shared>,
     /// Where they come to; none once it was given back.
     pinned: Option<Staging>,
@@ -51,7 +51,7 @@ impl std::fmt::Debug for Note {
 
 impl Note {
     /// Waits for the copy, and for nothing that was asked for after it.
-    pub(crate) fn numbers(&self) -> Result<Vec<f64>> {
+    pub(in crate::cuda) fn numbers(&self) -> Result<Vec<f64>> {
         let Some(pinned) = &self.pinned else { return Ok(Vec::new()) };
         let count = self.bytes / size_of::<f64>();
         self.shared.bind()?;

@@ -18,7 +18,6 @@ use crate::error::{ComputeError, Result};
 use driver::{Context, Event, Stream, check, info, words};
 use kernels::Module;
 pub(super) use memory::Locked;
-pub(crate) use memory::Note;
 use memory::Staging;
 pub(super) use texture::Texture;
 
