@@ -23,7 +23,7 @@
 //! A check is a function of this crate as well, over any device; one that does not hold panics. [`cases`], [`sums`] and
 //! [`support`] have what tests of a backend's own may want, too.
 //!
-//! With the feature `baselines` there are the checks of histogram schemes as well, in [`baselines!`](crate::baselines).
+//! With the feature `baselines` there are the checks of histogram schemes as well, in `baselines!`.
 
 // A check that does not hold is a panic.
 #![allow(clippy::unwrap_used, clippy::needless_range_loop, clippy::float_cmp)]

@@ -10,7 +10,7 @@ const TILE: [usize; 2] = [32, 8];
 
 plain! {
     /// As the kernels have it.
-    pub(super) struct Tiles {
+    pub(in crate::cuda) struct Tiles {
         /// The sizes of the grid.
         dims: [u32; 3],
         /// Tiles along x and y.
@@ -23,12 +23,12 @@ plain! {
 impl Tiles {
     /// The tiles of a grid, of at most `most` slices, and the blocks for them. A tile has fewer
     /// slices where there would otherwise be too few blocks to keep the device busy.
-    pub(super) fn new(cuda: &Cuda, dims: Dims, most: usize) -> Result<(Self, Shape)> {
+    pub(in crate::cuda) fn new(cuda: &Cuda, dims: Dims, most: usize) -> Result<(Self, Shape)> {
         Self::of_threads(cuda, dims, most, (TILE, TILE, 1))
     }
 
     /// The same for threads that have four voxels along x each; rows are a multiple of four voxels.
-    pub(super) fn of_fours(cuda: &Cuda, dims: Dims, most: usize) -> Result<(Self, Shape)> {
+    pub(in crate::cuda) fn of_fours(cuda: &Cuda, dims: Dims, most: usize) -> Result<(Self, Shape)> {
         let fours = dims[0] / 4;
         // The widest blocks of those that waste the fewest threads.
         let width = [32, 16, 8].into_iter().min_by_key(|&w| fours.div_ceil(w) * w).unwrap_or(32);
@@ -38,7 +38,7 @@ impl Tiles {
 
     /// For sweeps, whose threads have two voxels along x each: the tile of a block has two voxels
     /// less on each side, which are in its neighbours' tiles.
-    pub(super) fn of_sweeps(
+    pub(in crate::cuda) fn of_sweeps(
         cuda: &Cuda,
         dims: Dims,
         most: usize,

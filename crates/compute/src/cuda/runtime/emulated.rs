@@ -15,7 +15,7 @@ use super::slots::Slots;
 use crate::error::{ComputeError, Result};
 
 /// The name of the device in messages.
-pub(super) const NAME: &str = "cuda (emulated on the host)";
+pub(in crate::cuda) const NAME: &str = "cuda (emulated on the host)";
 
 /// Options of the host's compiler.
 const OPTIONS: [&str; 9] =
@@ -53,7 +53,7 @@ type Entry = unsafe extern "C" fn(*const Launch) -> c_int;
 
 /// A host that stands for a GPU.
 #[derive(Debug)]
-pub(super) struct Emulated {
+pub(in crate::cuda) struct Emulated {
     compiler: String,
     version: String,
     cache: KernelCache,
@@ -61,7 +61,7 @@ pub(super) struct Emulated {
     launched: Mutex<BTreeSet<String>>,
     allocations: Mutex<BTreeMap<u64, Vec<u64>>>,
     /// Which streams are late.
-    pub(super) late: Option<Late>,
+    pub(in crate::cuda) late: Option<Late>,
 }
 
 fn backend(message: impl Into<String>) -> ComputeError {
@@ -78,7 +78,7 @@ fn compiler() -> Option<(String, String)> {
 }
 
 impl Emulated {
-    pub(super) fn new(late: Option<Late>) -> Result<Self> {
+    pub(in crate::cuda) fn new(late: Option<Late>) -> Result<Self> {
         let (compiler, version) = compiler().ok_or_else(|| ComputeError::Unsupported {
             device: NAME.into(),
             what: "running kernels on the host without a C++ compiler".into(),
@@ -96,12 +96,12 @@ impl Emulated {
     }
 
     /// The kernels that were launched so far.
-    pub(super) fn launched(&self) -> BTreeSet<String> {
+    pub(in crate::cuda) fn launched(&self) -> BTreeSet<String> {
         self.launched.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Memory whose content is not zero: what is read before it is written shows.
-    pub(super) fn alloc(&self, bytes: usize) -> Result<u64> {
+    pub(in crate::cuda) fn alloc(&self, bytes: usize) -> Result<u64> {
         // As on the GPU every buffer is aligned to 256 bytes.
         let count = bytes.div_ceil(8) + 32;
         let mut words = Vec::new();
@@ -116,7 +116,7 @@ impl Emulated {
         Ok(address)
     }
 
-    pub(super) fn free(&self, address: u64) {
+    pub(in crate::cuda) fn free(&self, address: u64) {
         let mut allocations = self.allocations.lock().unwrap_or_else(PoisonError::into_inner);
         match self.late {
             None => drop(allocations.remove(&address)),
@@ -181,7 +181,7 @@ impl Emulated {
 
     /// # Safety
     /// The parameters must be those of the kernel.
-    pub(super) unsafe fn launch(
+    pub(in crate::cuda) unsafe fn launch(
         &self,
         kernel: Kernel<'_>,
         shape: Shape,

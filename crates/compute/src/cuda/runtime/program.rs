@@ -13,7 +13,7 @@ use crate::device::Element;
 include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 
 /// What the emulation puts before a program.
-pub(super) const EMULATION: &str = include_str!("kernels/emulation.h");
+pub(in crate::cuda) const EMULATION: &str = include_str!("../kernels/emulation.h");
 
 /// A kernel of a program.
 #[derive(Debug, Clone, Copy)]
@@ -130,7 +130,7 @@ fn known(text: &str) -> (usize, &'static [&'static str]) {
 }
 
 /// The names of the kernels that a text declares.
-pub(super) fn kernels_of(text: &str) -> impl Iterator<Item = &str> {
+pub(in crate::cuda) fn kernels_of(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(|line| {
         let rest = line.trim_start().strip_prefix("KERNEL(")?;
         rest.split(',').next().map(str::trim)
@@ -160,7 +160,7 @@ fn include(text: &str, seen: &mut Vec<&'static str>, out: &mut String) {
 }
 
 /// A number for a text: FNV-1a.
-pub(super) fn fnv(bytes: &[u8]) -> u64 {
+pub(in crate::cuda) fn fnv(bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .fold(0xcbf2_9ce4_8422_2325, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3))
@@ -172,11 +172,11 @@ pub(crate) struct Arg {
     /// The value, as bytes of the machine.
     value: [u64; 16],
     /// For a pointer the bytes from it to the end of its buffer; the emulation checks them.
-    pub(super) extent: u64,
+    pub(in crate::cuda) extent: u64,
     /// For the pointer of a buffer the device that it is on, and its uses.
     buffer: Option<(usize, Arc<Uses>)>,
     /// For a pointer what the kernel does there; the emulation checks it.
-    pub(super) access: Access,
+    pub(in crate::cuda) access: Access,
 }
 
 impl Arg {
@@ -202,13 +202,13 @@ impl Arg {
     }
 
     /// The use of its buffer, if it is a pointer of one.
-    pub(super) fn touch(&self) -> Option<Touch<'_>> {
+    pub(in crate::cuda) fn touch(&self) -> Option<Touch<'_>> {
         let (address, access) = (self.address(), self.access);
         self.buffer.as_ref().map(|(owner, uses)| Touch { address, owner: *owner, uses, access })
     }
 
     /// Memory of this stream alone, of so many bytes from an address on.
-    pub(super) fn memory(address: u64, bytes: usize) -> Self {
+    pub(in crate::cuda) fn memory(address: u64, bytes: usize) -> Self {
         let mut arg = Self::NULL;
         arg.value[0] = address;
         arg.extent = bytes as u64;
@@ -241,7 +241,7 @@ impl Arg {
         self.value[0]
     }
 
-    pub(super) fn pointer(&self) -> *mut c_void {
+    pub(in crate::cuda) fn pointer(&self) -> *mut c_void {
         self.value.as_ptr().cast_mut().cast()
     }
 }

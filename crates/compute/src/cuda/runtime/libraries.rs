@@ -10,7 +10,10 @@ use std::path::PathBuf;
 const MAJORS: [u32; 2] = [13, 12];
 
 /// Opens a library of the toolkit by its stem, such as `nvrtc`; or says where it was looked for.
-pub(super) fn open(stem: &str, majors: &[u32]) -> Result<libloading::Library, Vec<String>> {
+pub(in crate::cuda) fn open(
+    stem: &str,
+    majors: &[u32],
+) -> Result<libloading::Library, Vec<String>> {
     let mut names: Vec<String> = majors.iter().map(|m| format!("lib{stem}.so.{m}")).collect();
     names.push(format!("lib{stem}.so"));
     open_named(&names)
@@ -18,7 +21,7 @@ pub(super) fn open(stem: &str, majors: &[u32]) -> Result<libloading::Library, Ve
 
 /// What to say where a library was not found: what it `is`, as `tried`, the `package` of Python that
 /// has it, and its stem.
-pub(super) fn missing(is: &str, tried: &[String], package: &str, stem: &str) -> String {
+pub(in crate::cuda) fn missing(is: &str, tried: &[String], package: &str, stem: &str) -> String {
     format!(
         "{is} was not found (looked for {}); install it with CUDA's toolkit 12.0 or newer, or with \
          `pip install {package}`, or put the folder of lib{stem}.so in LD_LIBRARY_PATH",
@@ -30,7 +33,7 @@ pub(super) fn missing(is: &str, tried: &[String], package: &str, stem: &str) -> 
 ///
 /// # Safety
 /// The library documents it with this type.
-pub(super) unsafe fn function<T: Copy>(
+pub(in crate::cuda) unsafe fn function<T: Copy>(
     library: &libloading::Library,
     name: &str,
 ) -> Result<T, String> {
@@ -61,7 +64,7 @@ fn open_named(names: &[String]) -> Result<libloading::Library, Vec<String>> {
 }
 
 /// Opens NVRTC: one of at most the driver's major version if there is one, else another.
-pub(super) fn open_nvrtc(driver: i32) -> Result<libloading::Library, Vec<String>> {
+pub(in crate::cuda) fn open_nvrtc(driver: i32) -> Result<libloading::Library, Vec<String>> {
     let mut majors = MAJORS;
     majors.sort_by_key(|&major| (i64::from(major) > i64::from(driver), std::cmp::Reverse(major)));
     let (fitting, others) =

@@ -14,7 +14,7 @@ const MOST_PLANS: usize = 16;
 
 /// What a plan transforms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in crate::cuda) enum Kind {
     RealToComplex = 0x2a,
     ComplexToReal = 0x2c,
     ComplexToComplex = 0x29,
@@ -22,14 +22,14 @@ pub(super) enum Kind {
 
 /// How the numbers of the transforms of a plan lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(in crate::cuda) struct Layout {
     /// The sizes of a transform.
-    pub(super) dims: Dims,
+    pub(in crate::cuda) dims: Dims,
     /// How many there are.
-    pub(super) batch: usize,
+    pub(in crate::cuda) batch: usize,
     /// None: one after the other. Else they are of one dimension, the numbers of each are so far
     /// apart, and those of neighbouring transforms are neighbours.
-    pub(super) stride: Option<usize>,
+    pub(in crate::cuda) stride: Option<usize>,
 }
 
 type Handle = c_int;
@@ -91,7 +91,7 @@ fn open() -> Result<Functions, String> {
 
 /// Why a transform was not done.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(in crate::cuda) enum Failure {
     /// There is no library; what to do.
     Missing(String),
     /// Memory was missing that the library takes by itself.
@@ -178,17 +178,17 @@ impl Plan {
 
 /// The plans of a device.
 #[derive(Debug, Default)]
-pub(super) struct Plans(Mutex<Vec<Plan>>);
+pub(in crate::cuda) struct Plans(Mutex<Vec<Plan>>);
 
 /// A plan that nobody else uses meanwhile: a plan serves one thread at a time.
-pub(super) struct Ready<'a>(&'static Functions, MutexGuard<'a, Vec<Plan>>);
+pub(in crate::cuda) struct Ready<'a>(&'static Functions, MutexGuard<'a, Vec<Plan>>);
 
 impl Plans {
     /// The plan for transforms of a layout in a stream.
     ///
     /// # Safety
     /// The context of the device is current; the stream is of that device and outlives the plans.
-    pub(super) unsafe fn plan(
+    pub(in crate::cuda) unsafe fn plan(
         &self,
         layout: Layout,
         kind: Kind,
@@ -207,14 +207,14 @@ impl Plans {
     }
 
     /// Forgets all plans; needs the context of the device.
-    pub(super) fn clear(&self) {
+    pub(in crate::cuda) fn clear(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
 impl Ready<'_> {
     /// The bytes of working memory that it takes.
-    pub(super) fn work_bytes(&self) -> usize {
+    pub(in crate::cuda) fn work_bytes(&self) -> usize {
         self.1[0].work_bytes
     }
 
@@ -224,7 +224,7 @@ impl Ready<'_> {
     /// The addresses are those of buffers with the lengths that the kind and the layout ask for, and
     /// of [so many bytes](Self::work_bytes) that live until the transform is in the stream; the
     /// context of the device is current.
-    pub(super) unsafe fn run(
+    pub(in crate::cuda) unsafe fn run(
         &self,
         inverse: bool,
         (from, to): (u64, u64),

@@ -94,7 +94,7 @@ fn dotted(code: c_int) -> String {
 }
 
 /// The best way to sum over GPUs of this process: NCCL, or the host with the reason.
-pub(super) fn sums(devices: &[Cuda]) -> Box<dyn DeviceSums<Cuda>> {
+pub(in crate::cuda) fn sums(devices: &[Cuda]) -> Box<dyn DeviceSums<Cuda>> {
     if devices.len() < 2 {
         return Box::new(HostSums::default());
     }

@@ -8,7 +8,7 @@ const CHUNK: usize = 256;
 const CHUNKS: usize = 256;
 
 /// Up to 65 536 things.
-pub(super) struct Slots<T> {
+pub(in crate::cuda) struct Slots<T> {
     chunks: [OnceLock<Box<[Slot<T>]>>; CHUNKS],
 }
 
@@ -26,7 +26,7 @@ impl<T> Default for Slots<T> {
 impl<T> Slots<T> {
     /// The thing of a number; the first who asks for it makes it, and others wait for that. None where the
     /// number is too large.
-    pub(super) fn get<E>(
+    pub(in crate::cuda) fn get<E>(
         &self,
         number: usize,
         make: impl FnOnce() -> Result<T, E>,

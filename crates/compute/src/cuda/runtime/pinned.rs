@@ -50,15 +50,15 @@ impl<T: Element> DerefMut for Pinned<T> {
 
 /// The turns of the handle of a queue.
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(in crate::cuda) struct Turns {
     /// Whether one goes on.
-    pub(super) open: AtomicBool,
+    pub(in crate::cuda) open: AtomicBool,
     /// Whether buffers stay from one to the next.
-    pub(super) lasting: bool,
+    pub(in crate::cuda) lasting: bool,
 }
 
 impl Cuda {
-    pub(super) fn pinned<T: Element>(&self, len: usize) -> Result<HostBuffer<T>> {
+    pub(in crate::cuda) fn pinned<T: Element>(&self, len: usize) -> Result<HostBuffer<T>> {
         match &self.0.target {
             Target::Gpu(gpu) if len > 0 => {
                 let bytes = len.checked_mul(size_of::<T>()).filter(|&b| b <= isize::MAX as usize);
@@ -74,7 +74,7 @@ impl Cuda {
         }
     }
 
-    pub(super) fn copy_in<T: Element>(
+    pub(in crate::cuda) fn copy_in<T: Element>(
         &self,
         from: &HostBuffer<T>,
         to: &mut CudaBuffer<T>,
@@ -97,7 +97,7 @@ impl Cuda {
         }
     }
 
-    pub(super) fn copy_out<T: Element>(
+    pub(in crate::cuda) fn copy_out<T: Element>(
         &self,
         from: &CudaBuffer<T>,
         to: &mut HostBuffer<T>,
@@ -117,7 +117,7 @@ impl Cuda {
         }
     }
 
-    pub(super) fn noted(&self, buffer: &CudaBuffer<f64>) -> Result<Arriving> {
+    pub(in crate::cuda) fn noted(&self, buffer: &CudaBuffer<f64>) -> Result<Arriving> {
         let (touch, bytes) = (buffer.read_by(), buffer.bytes() as usize);
         self.count(|ledger| &ledger.arrivals);
         let note = match &self.0.target {
@@ -135,12 +135,12 @@ impl Cuda {
     }
 
     /// A queue with a stream of its own, whose buffers are for one turn or stay.
-    pub(super) fn own_queue(&self, lasting: bool) -> Result<Queue<Self>> {
+    pub(in crate::cuda) fn own_queue(&self, lasting: bool) -> Result<Queue<Self>> {
         let own = self.forked(Some(Turns { open: AtomicBool::new(false), lasting }))?;
         Ok(Queue::new(self.clone(), own))
     }
 
-    pub(super) fn open_turn(&self, base: &Self) -> Result<()> {
+    pub(in crate::cuda) fn open_turn(&self, base: &Self) -> Result<()> {
         if let Some(turn) = &self.0.turn {
             turn.open.store(true, Ordering::SeqCst);
             self.wait_for(base)?;
@@ -148,7 +148,7 @@ impl Cuda {
         Ok(())
     }
 
-    pub(super) fn close_turn(&self) -> Result<()> {
+    pub(in crate::cuda) fn close_turn(&self) -> Result<()> {
         let Some(turn) = &self.0.turn else { return Ok(()) };
         // Closed first: a clone that was kept adds nothing after the wait.
         turn.open.store(false, Ordering::SeqCst);
@@ -165,7 +165,7 @@ impl Cuda {
     }
 
     /// Refuses the handle of a queue outside of its turns.
-    pub(super) fn check_turn(&self) -> Result<()> {
+    pub(in crate::cuda) fn check_turn(&self) -> Result<()> {
         match &self.0.turn {
             Some(turn) if !turn.open.load(Ordering::SeqCst) => Err(ComputeError::argument(
                 "the handle of a queue",

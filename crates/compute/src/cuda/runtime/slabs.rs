@@ -12,7 +12,7 @@ const ALONE: f64 = 0.6;
 
 plain! {
     /// How the grid is cut; `Grid` of slab.cuh.
-    pub(super) struct Grid {
+    pub(in crate::cuda) struct Grid {
         dims: [u32; 3],
         along: [u32; 2],
         slices: u32,
@@ -20,21 +20,21 @@ plain! {
 }
 
 /// Whether the kernels can number the voxels of a grid.
-pub(super) fn fits(dims: Dims) -> bool {
+pub(in crate::cuda) fn fits(dims: Dims) -> bool {
     let most = i32::MAX as usize;
     dims[0].checked_mul(dims[1]).is_some_and(|plane| plane <= most) && dims[2] <= most
 }
 
 /// How a kernel works on tiles.
-pub(super) struct Work {
+pub(in crate::cuda) struct Work {
     /// Voxels of a tile along x and y.
-    pub(super) tile: [usize; 2],
+    pub(in crate::cuda) tile: [usize; 2],
     /// Slices that windows reach to each side of a tile.
-    pub(super) reach: usize,
+    pub(in crate::cuda) reach: usize,
     /// Threads of a block.
-    pub(super) threads: u32,
+    pub(in crate::cuda) threads: u32,
     /// Blocks that a multiprocessor has at once.
-    pub(super) at_once: usize,
+    pub(in crate::cuda) at_once: usize,
 }
 
 impl Work {
@@ -49,7 +49,11 @@ impl Work {
 
 /// Cuts a grid into tiles, of as many slices as make the shortest time, with a block for each; the caller
 /// asks for a row of them for each of its images.
-pub(super) fn cut(cuda: &Cuda, (dims, images): (Dims, u32), work: &Work) -> Result<(Grid, Shape)> {
+pub(in crate::cuda) fn cut(
+    cuda: &Cuda,
+    (dims, images): (Dims, u32),
+    work: &Work,
+) -> Result<(Grid, Shape)> {
     let along = [0, 1].map(|a| dims[a].div_ceil(work.tile[a]));
     let tiles = along[0].saturating_mul(along[1]);
     let time = |layers: usize| {
@@ -72,19 +76,19 @@ pub(super) fn cut(cuda: &Cuda, (dims, images): (Dims, u32), work: &Work) -> Resu
 }
 
 /// Kernels that are compiled for each radius of their windows, RX, RY and RZ, which are all below `N`.
-pub(super) struct Windowed<P, const N: usize> {
+pub(in crate::cuda) struct Windowed<P, const N: usize> {
     /// The kernels with macros.
     with: fn(&[(&str, i64)]) -> P,
     programs: [[[OnceLock<P>; N]; N]; N],
 }
 
 impl<P, const N: usize> Windowed<P, N> {
-    pub(super) const fn new(with: fn(&[(&str, i64)]) -> P) -> Self {
+    pub(in crate::cuda) const fn new(with: fn(&[(&str, i64)]) -> P) -> Self {
         Self { with, programs: [const { [const { [const { OnceLock::new() }; N] }; N] }; N] }
     }
 
     /// Those for windows of a radius along each axis.
-    pub(super) fn of(&self, radius: [usize; 3]) -> &P {
+    pub(in crate::cuda) fn of(&self, radius: [usize; 3]) -> &P {
         let [x, y, z] = radius;
         self.programs[x][y][z].get_or_init(|| {
             let [x, y, z] = radius.map(|r| r as i64);

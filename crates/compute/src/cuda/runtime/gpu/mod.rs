@@ -17,11 +17,11 @@ use super::slots::Slots;
 use crate::error::{ComputeError, Result};
 use driver::{Context, Event, Stream, check, info, words};
 use kernels::Module;
-pub(super) use memory::Locked;
+pub(in crate::cuda) use memory::Locked;
 use memory::Staging;
-pub(super) use texture::Texture;
+pub(in crate::cuda) use texture::Texture;
 
-pub(super) use driver::{count, start_driver};
+pub(in crate::cuda) use driver::{count, start_driver};
 
 /// The least compute capability that serves, times ten.
 const OLDEST_GPU: i32 = 70;
@@ -50,13 +50,13 @@ pub struct GpuInfo {
 }
 
 /// A stream of work on a GPU.
-pub(super) struct Gpu {
+pub(in crate::cuda) struct Gpu {
     track: Arc<Track>,
     shared: Arc<Shared>,
 }
 
 /// A stream, which lives as long as anybody may wait for it.
-pub(super) struct Track {
+pub(in crate::cuda) struct Track {
     // Before what they need: parts are dropped in this order.
     /// A point of the stream, for those that wait for it.
     reached: Event,
@@ -65,7 +65,7 @@ pub(super) struct Track {
 }
 
 /// What the streams of a GPU share.
-pub(super) struct Shared {
+pub(in crate::cuda) struct Shared {
     info: GpuInfo,
     /// That of the driver for the GPU, which others of this process may use as well: there is one
     /// store of what is free, for however many handles.
@@ -113,7 +113,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Gpu {
     /// Starts work on a GPU.
-    pub(super) fn new(ordinal: usize) -> std::result::Result<Self, String> {
+    pub(in crate::cuda) fn new(ordinal: usize) -> std::result::Result<Self, String> {
         let driver = start_driver()?;
         let count = count()?;
         if ordinal >= count {
@@ -187,23 +187,23 @@ impl Gpu {
     }
 
     /// Another stream of the same GPU.
-    pub(super) fn fork(&self) -> Result<Self> {
+    pub(in crate::cuda) fn fork(&self) -> Result<Self> {
         self.bind()?;
         let track = Track::new(&self.shared).map_err(|code| self.error(code, "stream"))?;
         Ok(Self { track: Arc::new(track), shared: Arc::clone(&self.shared) })
     }
 
     /// The stream, for those that may wait for it.
-    pub(super) fn track(&self) -> &Arc<Track> {
+    pub(in crate::cuda) fn track(&self) -> &Arc<Track> {
         &self.track
     }
 
     /// A number for the GPU, the same for all of its streams.
-    pub(super) fn identity(&self) -> usize {
+    pub(in crate::cuda) fn identity(&self) -> usize {
         Arc::as_ptr(&self.shared) as usize
     }
 
-    pub(super) fn info(&self) -> &GpuInfo {
+    pub(in crate::cuda) fn info(&self) -> &GpuInfo {
         &self.info
     }
 
@@ -211,7 +211,7 @@ impl Gpu {
         Event::new(timed).map_err(|code| self.error(code, "event"))
     }
 
-    pub(super) fn stream(&self) -> *mut c_void {
+    pub(in crate::cuda) fn stream(&self) -> *mut c_void {
         self.queue().cast()
     }
 
@@ -220,19 +220,19 @@ impl Gpu {
         self.track.stream.0
     }
 
-    pub(super) fn synchronize(&self) -> Result<()> {
+    pub(in crate::cuda) fn synchronize(&self) -> Result<()> {
         self.track.synchronize()
     }
 
     /// Seconds between two points of the stream: before and after what `f` asks for.
-    pub(super) fn seconds(&self, f: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
+    pub(in crate::cuda) fn seconds(&self, f: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
         let mut f = |lap: Option<usize>| lap.map_or(Ok(()), |_| f());
         Ok(self.laps(1, &mut f)?.iter().sum())
     }
 
     /// Seconds between the points of the stream before and after what each of so many calls of `f` asks for, right after
     /// each other; what it asks for when called without a number comes before all of them.
-    pub(super) fn laps(
+    pub(in crate::cuda) fn laps(
         &self,
         count: usize,
         f: &mut dyn FnMut(Option<usize>) -> Result<()>,
@@ -267,7 +267,7 @@ impl Track {
     }
 
     /// Lets this stream wait for all that was asked of another one so far, without waiting here.
-    pub(super) fn wait_for(&self, other: &Self) -> Result<()> {
+    pub(in crate::cuda) fn wait_for(&self, other: &Self) -> Result<()> {
         self.shared.bind()?;
         // Another thread may move the event on in between: then this stream waits for somewhat more.
         // SAFETY: the event and the streams are there; all are of one context.
@@ -299,7 +299,7 @@ impl Drop for Track {
 }
 
 impl Shared {
-    pub(super) fn name(&self) -> String {
+    pub(in crate::cuda) fn name(&self) -> String {
         format!("cuda:{} ({})", self.info.ordinal, self.info.name)
     }
 
@@ -327,7 +327,7 @@ impl Shared {
     }
 
     /// Makes the context current for this thread.
-    pub(super) fn bind(&self) -> Result<()> {
+    pub(in crate::cuda) fn bind(&self) -> Result<()> {
         // SAFETY: the context lives as long as this.
         self.checked(unsafe { sys::cuCtxSetCurrent(self.context.handle) }, "context")
     }

@@ -21,7 +21,7 @@ type Job = Box<dyn FnOnce() -> Result<()> + Send>;
 
 /// What has still to be done, each with the count of its lane that it is over at.
 #[derive(Default)]
-pub(super) struct Backlog(Mutex<VecDeque<(u64, Job)>>);
+pub(in crate::cuda) struct Backlog(Mutex<VecDeque<(u64, Job)>>);
 
 /// Jobs of all late lanes are done one after the other, by whatever thread.
 static TURN: Mutex<()> = Mutex::new(());
@@ -33,7 +33,10 @@ thread_local! {
 
 impl Lane {
     /// Does something for the lane: now, or if it is late when somebody waits for it.
-    pub(super) fn perform(&self, job: impl FnOnce() -> Result<()> + Send + 'static) -> Result<()> {
+    pub(in crate::cuda) fn perform(
+        &self,
+        job: impl FnOnce() -> Result<()> + Send + 'static,
+    ) -> Result<()> {
         let Some(Backlog(jobs)) = &self.backlog else { return job() };
         let mut jobs = jobs.lock().unwrap_or_else(PoisonError::into_inner);
         jobs.push_back((self.asked() + 1, Box::new(job)));
@@ -41,7 +44,7 @@ impl Lane {
     }
 
     /// Does what is left up to a count; what the first failed one says.
-    pub(super) fn catch_up(&self, count: u64) -> Result<()> {
+    pub(in crate::cuda) fn catch_up(&self, count: u64) -> Result<()> {
         let Some(Backlog(jobs)) = &self.backlog else { return Ok(()) };
         let next = || {
             let mut jobs = jobs.lock().unwrap_or_else(PoisonError::into_inner);

@@ -18,7 +18,7 @@ pub enum MemoryLimit {
 
 impl MemoryLimit {
     /// Whether a request is met where there are buffers of `live` bytes; else the bytes that are free.
-    pub(super) fn grant(&mut self, bytes: u64, live: u64) -> Result<(), u64> {
+    pub(in crate::cuda) fn grant(&mut self, bytes: u64, live: u64) -> Result<(), u64> {
         match self {
             Self::Device => Ok(()),
             Self::Bytes(most) => {
@@ -36,18 +36,18 @@ impl MemoryLimit {
 
 /// What a handle and its queues have of the memory, together.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
-    pub(super) limit: Mutex<MemoryLimit>,
+pub(in crate::cuda) struct Ledger {
+    pub(in crate::cuda) limit: Mutex<MemoryLimit>,
     /// Bytes of the buffers that there are now.
-    pub(super) live: AtomicU64,
+    pub(in crate::cuda) live: AtomicU64,
     /// The most bytes that there were at once.
-    pub(super) peak: AtomicU64,
+    pub(in crate::cuda) peak: AtomicU64,
     /// How many buffers were made.
-    pub(super) allocations: AtomicU64,
+    pub(in crate::cuda) allocations: AtomicU64,
     /// What was asked for so far, as [`WorkStatistics`](super::WorkStatistics) has it.
-    pub(super) launches: AtomicU64,
-    pub(super) clears: AtomicU64,
-    pub(super) uploads: AtomicU64,
-    pub(super) downloads: AtomicU64,
-    pub(super) arrivals: AtomicU64,
+    pub(in crate::cuda) launches: AtomicU64,
+    pub(in crate::cuda) clears: AtomicU64,
+    pub(in crate::cuda) uploads: AtomicU64,
+    pub(in crate::cuda) downloads: AtomicU64,
+    pub(in crate::cuda) arrivals: AtomicU64,
 }

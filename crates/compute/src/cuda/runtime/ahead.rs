@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle};
 
 use super::program::Program;
-use super::reduce::BLOCKS;
 use super::{Cuda, Target, declare};
 use crate::cpu::threads;
+use crate::cuda::reduce::BLOCKS;
 
 /// The most threads, each of which takes some hundred megabytes while it compiles.
 const THREADS: usize = 8;
@@ -111,8 +111,8 @@ mod tests {
     #[test]
     fn programs_of_the_families_are_among_them() {
         let slots: Vec<_> = usual().map(|program| program.slot()).collect();
-        let smooth = [2, 3, 6].map(|radius| super::super::smooth::of_windows([radius; 3]));
-        for program in smooth.into_iter().chain([super::super::similarity::of_windows([2; 3])]) {
+        let smooth = [2, 3, 6].map(|radius| crate::cuda::smooth::of_windows([radius; 3]));
+        for program in smooth.into_iter().chain([crate::cuda::similarity::of_windows([2; 3])]) {
             assert!(slots.contains(&program.slot()), "{}", program.name());
         }
     }

@@ -16,13 +16,13 @@ const MAGIC: &[u8; 8] = b"vxkrn\x001\n";
 /// user's cache folder; without one, or where it cannot be written, kernels are compiled by every
 /// process.
 #[derive(Debug, Clone)]
-pub(super) struct KernelCache {
+pub(in crate::cuda) struct KernelCache {
     folder: Option<PathBuf>,
 }
 
 impl KernelCache {
     /// The cache of the user.
-    pub(super) fn new() -> Self {
+    pub(in crate::cuda) fn new() -> Self {
         let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
         let folder = set("VOXALIGN_KERNEL_CACHE").or_else(|| {
             let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|h| h.join(".cache")));
@@ -37,7 +37,7 @@ impl KernelCache {
     }
 
     /// The folder, where there is one.
-    pub(super) fn folder(&self) -> Option<&PathBuf> {
+    pub(in crate::cuda) fn folder(&self) -> Option<&PathBuf> {
         self.folder.as_ref()
     }
 
@@ -46,7 +46,7 @@ impl KernelCache {
     }
 
     /// The image that was stored for a key.
-    pub(super) fn load(&self, key: &str) -> Option<Vec<u8>> {
+    pub(in crate::cuda) fn load(&self, key: &str) -> Option<Vec<u8>> {
         let file = std::fs::read(self.path(key)?).ok()?;
         let rest = file.strip_prefix(MAGIC)?;
         let (length, rest) = rest.split_first_chunk::<8>()?;
@@ -58,14 +58,14 @@ impl KernelCache {
     }
 
     /// Stores an image. A cache that cannot be written is as good as none.
-    pub(super) fn store(&self, key: &str, image: &[u8]) {
+    pub(in crate::cuda) fn store(&self, key: &str, image: &[u8]) {
         let Some(path) = self.path(key) else { return };
         let lengths = [(key.len() as u64).to_le_bytes(), fnv(image).to_le_bytes()];
         let _ = write(&path, &[MAGIC, &lengths[0], &lengths[1], key.as_bytes(), image]);
     }
 
     /// Why nothing can be stored, where that is so.
-    pub(super) fn problem(&self) -> Option<String> {
+    pub(in crate::cuda) fn problem(&self) -> Option<String> {
         let path = self.folder.as_ref()?.join(format!("try-{}.tmp", std::process::id()));
         let tried = write(&path, &[]).and_then(|()| std::fs::remove_file(&path));
         tried.err().map(|e| e.to_string())

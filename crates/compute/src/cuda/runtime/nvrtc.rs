@@ -33,7 +33,7 @@ struct Functions {
 }
 
 /// The compiler of CUDA C++ at run time.
-pub(super) struct Nvrtc {
+pub(in crate::cuda) struct Nvrtc {
     functions: Functions,
     version: (i32, i32),
 }
@@ -46,7 +46,7 @@ impl std::fmt::Debug for Nvrtc {
 
 /// The compiler, or why there is none. One that is not newer than the `driver`, by the major version
 /// of CUDA, is preferred: the driver has to understand its code. The first call decides.
-pub(super) fn nvrtc(driver: i32) -> Result<&'static Nvrtc, String> {
+pub(in crate::cuda) fn nvrtc(driver: i32) -> Result<&'static Nvrtc, String> {
     static NVRTC: OnceLock<Result<Nvrtc, String>> = OnceLock::new();
     NVRTC.get_or_init(|| Nvrtc::open(driver)).as_ref().map_err(Clone::clone)
 }
@@ -92,14 +92,14 @@ impl Nvrtc {
     }
 
     /// Major and minor version.
-    pub(super) fn version(&self) -> (i32, i32) {
+    pub(in crate::cuda) fn version(&self) -> (i32, i32) {
         self.version
     }
 
     /// The architecture option for a GPU of a compute capability, such as 90: machine code where
     /// this NVRTC knows the GPU, else code of the newest architecture it knows, for the driver to
     /// finish.
-    pub(super) fn architecture(&self, capability: i32) -> String {
+    pub(in crate::cuda) fn architecture(&self, capability: i32) -> String {
         let f = &self.functions;
         let (mut count, mut known) = (0, Vec::new());
         if let (Some(number), Some(list)) = (f.architecture_count, f.architectures) {
@@ -122,7 +122,7 @@ impl Nvrtc {
     }
 
     /// Compiles a text. Gives machine code, or PTX for an architecture `compute_…`.
-    pub(super) fn compile(
+    pub(in crate::cuda) fn compile(
         &self,
         name: &str,
         text: &str,

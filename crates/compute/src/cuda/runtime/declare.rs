@@ -163,18 +163,18 @@ macro_rules! plain {
         }
 
         const _: () = {
-            $($crate::cuda::declare::is_field::<$t>();)*
+            $($crate::cuda::runtime::declare::is_field::<$t>();)*
             assert!(size_of::<$Name>() == 0 $(+ size_of::<$t>())*, "there is padding");
         };
 
         // SAFETY: its fields are plain, and there is no padding between them.
-        unsafe impl $crate::cuda::declare::Field for $Name {}
+        unsafe impl $crate::cuda::runtime::declare::Field for $Name {}
 
         // SAFETY: plain numbers without padding, laid out as C++ does.
-        unsafe impl $crate::cuda::declare::Plain for $Name {
-            const KIND: $crate::cuda::declare::Kind = {
+        unsafe impl $crate::cuda::runtime::declare::Plain for $Name {
+            const KIND: $crate::cuda::runtime::declare::Kind = {
                 const NAMES: &[&str] = &[$($name,)? stringify!($Name)];
-                $crate::cuda::declare::Kind::Structure(NAMES[0], size_of::<$Name>())
+                $crate::cuda::runtime::declare::Kind::Structure(NAMES[0], size_of::<$Name>())
             };
         }
     };
@@ -200,7 +200,7 @@ macro_rules! cells {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy)]
         $vis enum $Name {}
-        impl $crate::cuda::declare::Cell for $Name {
+        impl $crate::cuda::runtime::declare::Cell for $Name {
             const NAME: &'static str = $name;
         }
     )*};
@@ -338,7 +338,7 @@ macro_rules! kernels {
         #[derive(Debug, Clone)]
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
         pub(crate) struct $NAME {
-            program: $crate::cuda::Program,
+            program: $crate::cuda::runtime::Program,
         }
 
         $(#[$meta])*
@@ -349,31 +349,31 @@ macro_rules! kernels {
         #[allow(dead_code)]
         impl $NAME {
             /// What is held against the file.
-            pub(crate) const DECLARATION: $crate::cuda::declare::Declaration =
-                $crate::cuda::declare::Declaration {
+            pub(crate) const DECLARATION: $crate::cuda::runtime::declare::Declaration =
+                $crate::cuda::runtime::declare::Declaration {
                     file: $file,
                     text: include_str!(concat!(
                         env!("CARGO_MANIFEST_DIR"), "/src/cuda/kernels/", $file
                     )),
-                    kernels: &[$($crate::cuda::declare::Declared {
+                    kernels: &[$($crate::cuda::runtime::declare::Declared {
                         name: stringify!($kernel),
                         threads: $threads,
                         parameters: &[$(
-                            <$($crate::cuda::declare::Out<$changed>)?
-                             $($crate::cuda::declare::In<$read>)?
-                             $($value)? as $crate::cuda::declare::Parameter>::KINDS
+                            <$($crate::cuda::runtime::declare::Out<$changed>)?
+                             $($crate::cuda::runtime::declare::In<$read>)?
+                             $($value)? as $crate::cuda::runtime::declare::Parameter>::KINDS
                         ),*],
                     }),*],
                 };
 
             /// The text that is compiled.
             #[cfg(test)]
-            pub(crate) fn program(&self) -> &$crate::cuda::Program {
+            pub(crate) fn program(&self) -> &$crate::cuda::runtime::Program {
                 &self.program
             }
 
             /// The same with macros defined before it.
-            pub(crate) fn with<V: $crate::cuda::program::Literal>(
+            pub(crate) fn with<V: $crate::cuda::runtime::program::Literal>(
                 &self,
                 macros: &[(&str, V)],
             ) -> Self {
@@ -381,7 +381,7 @@ macro_rules! kernels {
             }
 
             kernels!(@functions 0usize; $(fn $kernel($(
-                $p: $($crate::cuda::declare::Out<$changed>)? $($crate::cuda::declare::In<$read>)? $($value)?
+                $p: $($crate::cuda::runtime::declare::Out<$changed>)? $($crate::cuda::runtime::declare::In<$read>)? $($value)?
             ),*);)*);
         }
     };
@@ -399,13 +399,13 @@ macro_rules! kernels {
         pub(crate) unsafe fn $kernel(
             &self,
             cuda: &$crate::cuda::Cuda,
-            shape: $crate::cuda::Shape,
+            shape: $crate::cuda::runtime::Shape,
             $($p: impl Into<$t>),*
         ) -> $crate::error::Result<()> {
             const INDEX: usize = $index;
             Self::DECLARATION.check(INDEX, &shape)?;
             let mut args = Vec::with_capacity(Self::DECLARATION.kernels[INDEX].parameters.len());
-            $(<$t as $crate::cuda::declare::Parameter>::push($p.into(), &mut args);)*
+            $(<$t as $crate::cuda::runtime::declare::Parameter>::push($p.into(), &mut args);)*
             // SAFETY: the types are those of the declaration, which is that of the kernel; the rest is
             // the caller's care.
             unsafe { cuda.launch(self.program.kernel(INDEX), shape, &args, &[]) }
@@ -416,140 +416,4 @@ macro_rules! kernels {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::CHECK;
-    use super::super::program::FILES;
-    use super::*;
-
-    /// What follows `start`, up to the closing parenthesis.
-    fn within(text: &str, start: usize) -> &str {
-        let mut depth = 1;
-        let end = text[start..].find(|c| {
-            depth += i32::from(c == '(') - i32::from(c == ')');
-            depth == 0
-        });
-        &text[start..start + end.unwrap()]
-    }
-
-    /// A list, by the commas that are in no parentheses.
-    fn split(list: &str) -> Vec<String> {
-        let (mut depth, mut parts) = (0, vec![String::new()]);
-        for c in list.chars() {
-            depth += i32::from(c == '(') - i32::from(c == ')');
-            match (c, depth) {
-                (',', 0) => parts.push(String::new()),
-                _ => parts.last_mut().unwrap().push(c),
-            }
-        }
-        parts.iter().map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
-    }
-
-    /// What a macro without parameters stands for.
-    fn meaning<'t>(text: &'t str, name: &str) -> Option<&'t str> {
-        text.lines().find_map(|line| {
-            let (found, value) = line.strip_prefix("#define ")?.split_once(' ')?;
-            (found == name).then(|| value.trim())
-        })
-    }
-
-    /// The threads of a kernel; none where they come with macros.
-    fn threads(text: &str, bounds: &str) -> Option<u32> {
-        let first = match bounds.split_once('(') {
-            Some(("AT_ONCE" | "PER_SM", _)) => {
-                return threads(text, &split(within(bounds, bounds.find('(')? + 1))[0]);
-            }
-            _ => split(bounds)[0].clone(),
-        };
-        let first = first.trim_matches(['(', ')', ' ']);
-        if let Some((a, b)) = first.split_once('*') {
-            return Some(threads(text, a.trim())? * threads(text, b.trim())?);
-        }
-        let number = first.trim_end_matches('u').parse().ok();
-        number.or_else(|| threads(text, meaning(text, first)?))
-    }
-
-    /// Parameters as a text has them, those of macros among them.
-    fn kinds(text: &str, list: &[String]) -> Vec<String> {
-        let of = |part: &String| match part.contains([' ', '(']) {
-            true => vec![part.clone()],
-            false => kinds(text, &split(meaning(text, part).unwrap_or_else(|| panic!("{part}")))),
-        };
-        list.iter().flat_map(of).collect()
-    }
-
-    fn is_of(kind: Kind, parameter: &str) -> bool {
-        let pointer = |ways: &[&str], name: &str| {
-            ways.iter().any(|way| parameter.starts_with(&format!("{way}({name}) ")))
-        };
-        match kind {
-            Kind::In(name) => pointer(&["IN", "IN_OR_OUT"], name),
-            Kind::Out(name) => pointer(&["OUT", "INOUT"], name),
-            Kind::Number(name) => parameter.starts_with(&format!("{name} ")),
-            Kind::Structure(name, _) => {
-                parameter.starts_with(&format!("{name} ")) || pointer(&["IN_PLACE"], name)
-            }
-        }
-    }
-
-    /// Every file is declared, and every kernel of it as it is.
-    #[test]
-    fn declarations_are_those_of_the_files() {
-        for file in FILES.iter().filter(|file| **file != "reduce/reduce.cu") {
-            assert!(ALL.iter().any(|d| d.file == *file), "{file} is not declared");
-        }
-        for declaration in ALL {
-            let file = declaration.file;
-            let program = declaration.program();
-            // Macros of several lines on one.
-            let text = program.text().replace("\\\n", " ");
-            let mut declared = declaration.kernels.iter();
-            for (at, _) in text.match_indices("\nKERNEL(") {
-                let parts = split(&within(&text, at + "\nKERNEL(".len()).replace('\n', " "));
-                let name = &parts[0];
-                let kernel = declared.next().unwrap_or_else(|| panic!("{file}: {name}"));
-                assert_eq!(kernel.name, name, "{file}: the order of the kernels");
-                let bounds = threads(&text, &parts[1]);
-                assert!(
-                    bounds.is_none_or(|threads| threads == kernel.threads),
-                    "{file}: {name} is of {bounds:?} threads"
-                );
-                let found = kinds(&text, &parts[2..]);
-                let expected: Vec<Kind> =
-                    kernel.parameters.iter().copied().flatten().copied().collect();
-                assert_eq!(expected.len(), found.len(), "{file}: {name}: {found:?}");
-                for (kind, parameter) in expected.into_iter().zip(&found) {
-                    let parameter = parameter.split_whitespace().collect::<Vec<_>>().join(" ");
-                    assert!(is_of(kind, &parameter), "{file}: {name}: {parameter} is no {kind:?}");
-                }
-            }
-            assert!(declared.next().is_none(), "{file} has fewer kernels");
-        }
-    }
-
-    #[test]
-    fn blocks_have_the_threads_that_kernels_are_for() {
-        let check = |threads| CHECK::DECLARATION.check(0, &Shape::blocks(1, threads));
-        assert!(check(32).is_ok());
-        let said = check(33).unwrap_err().to_string();
-        assert!(said.contains("count_up is for blocks of at most 32 threads, not 33"), "{said}");
-    }
-
-    plain! {
-        struct Pair as "Two" {
-            a: u32,
-            b: f32,
-        }
-    }
-
-    #[test]
-    fn structures_have_their_names_and_sizes() {
-        assert_eq!(Pair::KIND, Kind::Structure("Two", 8));
-        let text = Declaration {
-            file: "none",
-            text: "",
-            kernels: &[Declared { name: "k", threads: 1, parameters: &[Pair::KINDS, Pair::KINDS] }],
-        };
-        let asserted = text.program().text().matches("static_assert(sizeof(Two) == 8").count();
-        assert_eq!(asserted, 1);
-    }
-}
+mod tests;

@@ -18,7 +18,7 @@ use super::late::Backlog;
 use crate::error::Result;
 
 /// What a stream was asked for, and how much of it is over.
-pub(super) struct Lane {
+pub(in crate::cuda) struct Lane {
     /// Tells lanes apart.
     number: u64,
     /// How often something was asked of it. Counts after the fact: whoever sees a count sees the work in the
@@ -31,7 +31,7 @@ pub(super) struct Lane {
     /// The stream; none where the host stands for the device, which does one thing after the other.
     track: Option<Arc<Track>>,
     /// What an emulated one that is late has still to do.
-    pub(super) backlog: Option<Backlog>,
+    pub(in crate::cuda) backlog: Option<Backlog>,
 }
 
 impl std::fmt::Debug for Lane {
@@ -45,7 +45,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Lane {
-    pub(super) fn new(track: Option<Arc<Track>>, is_late: bool) -> Arc<Self> {
+    pub(in crate::cuda) fn new(track: Option<Arc<Track>>, is_late: bool) -> Arc<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         Arc::new(Self {
             number: COUNT.fetch_add(1, Ordering::Relaxed),
@@ -58,7 +58,7 @@ impl Lane {
     }
 
     /// How far it has counted.
-    pub(super) fn asked(&self) -> u64 {
+    pub(in crate::cuda) fn asked(&self) -> u64 {
         self.asked.load(Ordering::SeqCst)
     }
 
@@ -68,13 +68,13 @@ impl Lane {
     }
 
     /// Notes that all is over up to a count that was read before it was waited for.
-    pub(super) fn ended(&self, count: u64) {
+    pub(in crate::cuda) fn ended(&self, count: u64) {
         self.over.fetch_max(count, Ordering::SeqCst);
     }
 
     /// Lets what is asked from now on come after what another lane had been asked for at a count. The caller
     /// does not wait.
-    pub(super) fn wait_for(&self, other: &Arc<Self>, count: u64) -> Result<()> {
+    pub(in crate::cuda) fn wait_for(&self, other: &Arc<Self>, count: u64) -> Result<()> {
         if self.number == other.number || other.over.load(Ordering::SeqCst) >= count {
             return Ok(());
         }
@@ -113,7 +113,7 @@ struct Use {
 
 /// The last uses of a buffer.
 #[derive(Debug)]
-pub(super) struct Uses(Mutex<Last>);
+pub(in crate::cuda) struct Uses(Mutex<Last>);
 
 #[derive(Debug)]
 struct Last {
@@ -124,13 +124,13 @@ struct Last {
 
 impl Uses {
     /// Those of memory that a lane has just been asked for, which nobody may use before.
-    pub(super) fn made_by(lane: &Arc<Lane>) -> Arc<Self> {
+    pub(in crate::cuda) fn made_by(lane: &Arc<Lane>) -> Arc<Self> {
         let change = Use { lane: Arc::clone(lane), count: lane.count() };
         Arc::new(Self(Mutex::new(Last { change, reads: Vec::new() })))
     }
 
     /// Lets a lane come after the uses that a new one may not meet.
-    pub(super) fn wait(&self, lane: &Lane, access: Access) -> Result<()> {
+    pub(in crate::cuda) fn wait(&self, lane: &Lane, access: Access) -> Result<()> {
         let last = lock(&self.0);
         lane.wait_for(&last.change.lane, last.change.count)?;
         match access {
@@ -164,15 +164,15 @@ impl Uses {
 /// A buffer that is about to be used.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Touch<'a> {
-    pub(super) address: u64,
+    pub(in crate::cuda) address: u64,
     /// The device that it is on.
-    pub(super) owner: usize,
-    pub(super) uses: &'a Arc<Uses>,
-    pub(super) access: Access,
+    pub(in crate::cuda) owner: usize,
+    pub(in crate::cuda) uses: &'a Arc<Uses>,
+    pub(in crate::cuda) access: Access,
 }
 
 /// Does `work`, which puts something into the stream of a lane, after what others do with the buffers.
-pub(super) fn in_order<'a, R>(
+pub(in crate::cuda) fn in_order<'a, R>(
     lane: &Arc<Lane>,
     touched: impl Iterator<Item = (&'a Arc<Uses>, Access)> + Clone,
     work: impl FnOnce() -> Result<R>,

@@ -26,22 +26,22 @@ pub struct CudaBuffer<T: Element> {
 
 impl<T: Element> CudaBuffer<T> {
     /// That it is about to be read.
-    pub(super) fn read_by(&self) -> Touch<'_> {
+    pub(in crate::cuda) fn read_by(&self) -> Touch<'_> {
         let (address, owner) = (self.address, self.device.identity());
         Touch { address, owner, uses: &self.uses, access: Access::Read }
     }
 
     /// That it is about to be changed.
-    pub(super) fn changed_by(&mut self) -> Touch<'_> {
+    pub(in crate::cuda) fn changed_by(&mut self) -> Touch<'_> {
         Touch { access: Access::Change, ..self.read_by() }
     }
 
     /// That it is about to be copied to where its uses are not known: others come after that as after a change.
-    pub(super) fn copied_by(&self) -> Touch<'_> {
+    pub(in crate::cuda) fn copied_by(&self) -> Touch<'_> {
         Touch { access: Access::Change, ..self.read_by() }
     }
 
-    pub(super) fn bytes(&self) -> u64 {
+    pub(in crate::cuda) fn bytes(&self) -> u64 {
         (self.len * size_of::<T>()) as u64
     }
 }
@@ -98,7 +98,7 @@ unsafe fn emulated_copy<T: Element>(from: *const T, to: *mut T, len: usize) -> R
 
 impl Cuda {
     /// Memory whose content is anything, to be given back by [`Target::free`].
-    pub(super) fn take(&self, bytes: usize) -> Result<u64> {
+    pub(in crate::cuda) fn take(&self, bytes: usize) -> Result<u64> {
         self.check_turn()?;
         let held = self.0.ledger.live.load(Ordering::Relaxed);
         let granted = self.limit().grant(bytes as u64, held);
@@ -176,7 +176,7 @@ impl Cuda {
     }
 
     /// The same without being counted.
-    pub(super) fn fetch<T: Element>(
+    pub(in crate::cuda) fn fetch<T: Element>(
         &self,
         buffer: &CudaBuffer<T>,
         first: usize,
