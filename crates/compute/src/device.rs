@@ -3,9 +3,8 @@
 use std::fmt::Debug;
 
 use crate::comm::{DeviceSums, HostSums};
-use crate::cpu::zeroed;
 use crate::error::{Result, check_len};
-use crate::host::{Arriving, HostBuffer, Queue, Source};
+use crate::host::{Arriving, HostBuffer, Queue, zeroed};
 use crate::ops;
 
 mod sealed {
@@ -67,7 +66,7 @@ pub trait Memory: Clone + Send + Sync + 'static {
     /// As [`alloc`](Self::alloc).
     fn upload<T: Element>(&self, data: &[T]) -> Result<Self::Buffer<T>>;
 
-    /// A buffer with the content of `data`; on the CPU without a copy.
+    /// A buffer with the content of `data`; without a copy where the memory is that of the host.
     ///
     /// # Errors
     /// As [`alloc`](Self::alloc).
@@ -85,7 +84,7 @@ pub trait Memory: Clone + Send + Sync + 'static {
     /// [`Length`](crate::ComputeError::Length), or what failed on the device before.
     fn download_into<T: Element>(&self, buffer: &Self::Buffer<T>, out: &mut [T]) -> Result<()>;
 
-    /// Turns the buffer into host memory; on the CPU without a copy.
+    /// Turns the buffer into host memory; without a copy where it is such memory.
     ///
     /// # Errors
     /// As [`download`](Self::download).
@@ -175,7 +174,7 @@ pub trait Transfer: Memory {
     }
 
     /// As [`upload_from`](Self::upload_from) where the host needs the elements no longer: what `from` holds
-    /// afterwards is anything. On the CPU both exchange their memory and nothing is copied.
+    /// afterwards is anything. In memory of the host both exchange theirs and nothing is copied.
     ///
     /// # Errors
     /// As [`upload_from`](Self::upload_from).
@@ -188,7 +187,7 @@ pub trait Transfer: Memory {
     }
 
     /// As [`download_to`](Self::download_to) where the device needs the elements no longer: what `from`
-    /// holds afterwards is anything. On the CPU both exchange their memory and nothing is copied.
+    /// holds afterwards is anything. In memory of the host both exchange theirs and nothing is copied.
     ///
     /// # Errors
     /// As [`download_to`](Self::download_to).
@@ -206,10 +205,10 @@ pub trait Transfer: Memory {
     /// # Errors
     /// As [`download`](Memory::download).
     fn arriving(&self, buffer: &Self::Buffer<f64>) -> Result<Arriving> {
-        Ok(Arriving(Source::Here(self.download(buffer)?)))
+        Ok(Arriving::here(self.download(buffer)?))
     }
 
-    /// A queue of work of its own on this device; on the CPU, which has none, one that does the work at
+    /// A queue of work of its own on this device; where there are none, one that does the work at
     /// once.
     ///
     /// # Errors
@@ -227,15 +226,20 @@ pub trait Transfer: Memory {
         self.queue()
     }
 
-    /// Opens the handle of a queue for a turn, after the work that was asked of `base`.
-    #[doc(hidden)]
+    /// Opens the handle of a queue for a turn, after the work that was asked of `base`. A backend with queues of its
+    /// own has it; [`Queue::run`] alone asks for it.
+    ///
+    /// # Errors
+    /// What failed on the device before.
     fn begin_turn(&self, base: &Self) -> Result<()> {
         let _ = base;
         Ok(())
     }
 
-    /// Waits for the work of the turn and closes the handle.
-    #[doc(hidden)]
+    /// Waits for the work of the turn and closes the handle. As [`begin_turn`](Self::begin_turn).
+    ///
+    /// # Errors
+    /// What failed on the device.
     fn end_turn(&self) -> Result<()> {
         Ok(())
     }

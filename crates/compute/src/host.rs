@@ -1,27 +1,84 @@
 //! Memory of the host that a device copies from and to directly, and queues of work of their own.
 
+use std::alloc::{Layout, alloc_zeroed};
+use std::any::Any;
+use std::fmt::{self, Debug, Formatter};
 use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
-use crate::cuda::{Note, Pinned};
+use voxalign_image::memory;
+
 use crate::device::{Element, Transfer};
 use crate::error::{ComputeError, Result};
+
+/// A vector of zeros, or an error that says what was asked for. The pages are touched by whoever
+/// writes to them first, and so by all threads.
+///
+/// # Errors
+/// [`ComputeError::OutOfMemory`] with the size asked for.
+pub fn zeroed<T: Element>(len: usize) -> Result<Vec<T>> {
+    if len == 0 {
+        return Ok(Vec::new());
+    }
+    let start = memory::ask::<T, _>(len, || {
+        let layout = Layout::array::<T>(len).ok()?;
+        // SAFETY: the layout has a size above zero, as `len` is and elements are not zero-sized.
+        NonNull::new(unsafe { alloc_zeroed(layout) }.cast::<T>())
+    })?;
+    // SAFETY: `start` was allocated by the global allocator with the layout of `len` elements, and
+    // all bits zero is a valid value of every `Element`, a sealed trait of plain numbers.
+    Ok(unsafe { Vec::from_raw_parts(start.as_ptr(), len, len) })
+}
+
+/// Memory of the host that a backend makes in a way of its own, such as page-locked memory.
+pub trait HostMemory<T: Element>: DerefMut<Target = [T]> + Any + Debug + Send + Sync {
+    /// Lets it have `len` elements, whatever they hold, where there is room for as many; whether there is.
+    fn resize(&mut self, len: usize) -> bool;
+}
 
 /// Elements in the memory of the host that a device copies from and to without a detour: page-locked
 /// for a GPU. Made by [`Transfer::host_alloc`].
 #[derive(Debug)]
-pub struct HostBuffer<T: Element>(pub(crate) Storage<T>);
+pub struct HostBuffer<T: Element>(Storage<T>);
 
 #[derive(Debug)]
-pub(crate) enum Storage<T: Element> {
+enum Storage<T: Element> {
     Usual(Vec<T>),
-    Pinned(Pinned<T>),
+    Own(Box<dyn HostMemory<T>>),
 }
 
 impl<T: Element> HostBuffer<T> {
     /// Elements in usual memory.
-    pub(crate) fn usual(data: Vec<T>) -> Self {
+    #[must_use]
+    pub fn usual(data: Vec<T>) -> Self {
         Self(Storage::Usual(data))
+    }
+
+    /// Elements in memory that a backend has made.
+    #[must_use]
+    pub fn own(memory: impl HostMemory<T>) -> Self {
+        Self(Storage::Own(Box::new(memory)))
+    }
+
+    /// The memory, where it is usual.
+    pub fn usual_mut(&mut self) -> Option<&mut Vec<T>> {
+        match &mut self.0 {
+            Storage::Usual(data) => Some(data),
+            Storage::Own(_) => None,
+        }
+    }
+
+    /// Whether it is memory of a kind that a backend makes.
+    #[must_use]
+    pub fn is<M: HostMemory<T>>(&self) -> bool {
+        match &self.0 {
+            Storage::Usual(_) => false,
+            Storage::Own(memory) => {
+                let memory: &dyn Any = &**memory;
+                memory.is::<M>()
+            }
+        }
     }
 
     /// Lets it have `len` elements, whatever they hold, where its memory has room for as many; whether it
@@ -32,7 +89,7 @@ impl<T: Element> HostBuffer<T> {
                 data.resize(len, T::default());
                 true
             }
-            Storage::Pinned(data) => data.resize(len),
+            Storage::Own(memory) => memory.resize(len),
             Storage::Usual(_) => false,
         }
     }
@@ -44,7 +101,7 @@ impl<T: Element> Deref for HostBuffer<T> {
     fn deref(&self) -> &[T] {
         match &self.0 {
             Storage::Usual(data) => data,
-            Storage::Pinned(data) => data,
+            Storage::Own(memory) => memory,
         }
     }
 }
@@ -53,22 +110,44 @@ impl<T: Element> DerefMut for HostBuffer<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         match &mut self.0 {
             Storage::Usual(data) => data,
-            Storage::Pinned(data) => data,
+            Storage::Own(memory) => memory,
         }
     }
 }
 
-/// Numbers on their way to the host. Made by [`Transfer::arriving`].
-#[derive(Debug)]
-pub struct Arriving(pub(crate) Source);
+/// What waits for numbers.
+type Wait = dyn FnOnce() -> Result<Vec<f64>> + Send + Sync;
 
-#[derive(Debug)]
-pub(crate) enum Source {
+/// Numbers on their way to the host. Made by [`Transfer::arriving`].
+pub struct Arriving(Source);
+
+enum Source {
     Here(Vec<f64>),
-    Gpu(Note),
+    Later(Box<Wait>),
+}
+
+impl Debug for Arriving {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Source::Here(numbers) => write!(f, "{numbers:?}"),
+            Source::Later(_) => f.write_str("on their way"),
+        }
+    }
 }
 
 impl Arriving {
+    /// Numbers that are here.
+    #[must_use]
+    pub fn here(numbers: Vec<f64>) -> Self {
+        Self(Source::Here(numbers))
+    }
+
+    /// Numbers that `wait` waits for, and gives; it is dropped where nobody wants them.
+    #[must_use]
+    pub fn later(wait: impl FnOnce() -> Result<Vec<f64>> + Send + Sync + 'static) -> Self {
+        Self(Source::Later(Box::new(wait)))
+    }
+
     /// The numbers, once they are here.
     ///
     /// # Errors
@@ -76,7 +155,7 @@ impl Arriving {
     pub fn wait(self) -> Result<Vec<f64>> {
         match self.0 {
             Source::Here(numbers) => Ok(numbers),
-            Source::Gpu(note) => note.numbers(),
+            Source::Later(wait) => wait(),
         }
     }
 }
@@ -85,15 +164,16 @@ impl Arriving {
 /// time. Made by [`Transfer::queue`].
 ///
 /// ```
-/// use voxalign_compute::{ComputeError, Memory, Transfer, cpu::Cpu};
+/// use voxalign_compute::select::DeviceChoice;
+/// use voxalign_compute::{ComputeError, Memory, Transfer};
 ///
-/// let cpu = Cpu::new(None)?;
-/// let queue = cpu.queue()?;
-/// let mut buffer = cpu.alloc::<f32>(3)?;
-/// let mut host = cpu.host_alloc(3)?;
+/// let device = DeviceChoice::Auto.open(None)?;
+/// let queue = device.queue()?;
+/// let mut buffer = device.alloc::<f32>(3)?;
+/// let mut host = device.host_alloc(3)?;
 /// host.copy_from_slice(&[1.0, 2.0, 3.0]);
 /// queue.run(|device| device.upload_from(&host, &mut buffer))?;
-/// assert_eq!(cpu.into_host(buffer)?, [1.0, 2.0, 3.0]);
+/// assert_eq!(device.into_host(buffer)?, [1.0, 2.0, 3.0]);
 /// # Ok::<(), ComputeError>(())
 /// ```
 #[derive(Debug)]
@@ -105,7 +185,9 @@ pub struct Queue<M: Transfer> {
 }
 
 impl<M: Transfer> Queue<M> {
-    pub(crate) fn new(base: M, own: M) -> Self {
+    /// The queue of a handle of its own, `own`, for buffers of `base`. A backend makes it, whose
+    /// [`Transfer::begin_turn`] and [`Transfer::end_turn`] are asked for every turn.
+    pub fn new(base: M, own: M) -> Self {
         Self { base, own: Mutex::new(own) }
     }
 

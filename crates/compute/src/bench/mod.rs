@@ -7,6 +7,7 @@
 mod accumulate;
 mod elastic;
 mod elementwise;
+#[cfg(feature = "baselines")]
 pub mod explore;
 mod filter;
 mod flow;

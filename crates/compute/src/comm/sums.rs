@@ -63,7 +63,7 @@ impl<D: Memory> DeviceSums<D> for HostSums {
             return Ok(());
         }
         let mut sum = devices[0].download(buffers[0])?;
-        let mut other = crate::cpu::zeroed(len)?;
+        let mut other = crate::host::zeroed(len)?;
         for (device, buffer) in devices.iter().zip(&*buffers).skip(1) {
             device.download_into(buffer, &mut other)?;
             add(&mut sum, &other);

@@ -1,14 +1,11 @@
 //! Buffers in host memory.
 
-use std::alloc::{Layout, alloc_zeroed};
-use std::ptr::NonNull;
-
 use voxalign_image::memory;
 
 use super::Cpu;
 use crate::device::{DeviceBuffer, Element, Memory, MemoryInfo, Transfer};
 use crate::error::{Result, check_len};
-use crate::host::{HostBuffer, Storage};
+use crate::host::{HostBuffer, zeroed};
 
 /// Copies are split into chunks of this many elements.
 const COPY_CHUNK: usize = 1 << 18;
@@ -33,22 +30,6 @@ impl<T: Element> DeviceBuffer<T> for CpuBuffer<T> {
     fn len(&self) -> usize {
         self.0.len()
     }
-}
-
-/// A vector of zeros, or an error that says what was asked for. The pages are touched by whoever
-/// writes to them first, and so by all threads.
-pub(crate) fn zeroed<T: Element>(len: usize) -> Result<Vec<T>> {
-    if len == 0 {
-        return Ok(Vec::new());
-    }
-    let start = memory::ask::<T, _>(len, || {
-        let layout = Layout::array::<T>(len).ok()?;
-        // SAFETY: the layout has a size above zero, as `len` is and elements are not zero-sized.
-        NonNull::new(unsafe { alloc_zeroed(layout) }.cast::<T>())
-    })?;
-    // SAFETY: `start` was allocated by the global allocator with the layout of `len` elements, and
-    // all bits zero is a valid value of every `Element`, a sealed trait of plain numbers.
-    Ok(unsafe { Vec::from_raw_parts(start.as_ptr(), len, len) })
 }
 
 impl Memory for Cpu {
@@ -119,10 +100,10 @@ impl Transfer for Cpu {
 
     fn hand_back<T: Element>(&self, from: &mut CpuBuffer<T>, to: &mut HostBuffer<T>) -> Result<()> {
         check_len("output", from.len(), to.len())?;
-        match &mut to.0 {
-            Storage::Usual(data) => std::mem::swap(&mut from.0, data),
-            // Memory for a GPU: the elements go both ways, whichever is asked for.
-            Storage::Pinned(data) => data.swap_with_slice(from.as_mut_slice()),
+        match to.usual_mut() {
+            Some(data) => std::mem::swap(&mut from.0, data),
+            // Memory of another device's: the elements go both ways, whichever is asked for.
+            None => to.swap_with_slice(from.as_mut_slice()),
         }
         Ok(())
     }

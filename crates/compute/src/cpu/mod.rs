@@ -56,7 +56,6 @@ use crate::error::{ComputeError, Result};
 
 pub use histogram::CpuSamples;
 pub use memory::CpuBuffer;
-pub(crate) use memory::zeroed;
 pub use raycast::CpuRayVolume;
 pub use simd::Simd;
 

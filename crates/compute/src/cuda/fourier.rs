@@ -2,7 +2,8 @@
 
 use super::cufft::{Failure, Kind, Layout};
 use super::declare::{In, Out};
-use super::{Cuda, CudaBuffer, Shape, Target, Touch};
+use super::lanes::Touch;
+use super::{Cuda, CudaBuffer, Shape, Target};
 use crate::Dims;
 use crate::cpu::{self, Cpu};
 use crate::device::{DeviceBuffer, Memory};

@@ -2,8 +2,11 @@
 
 mod huge;
 
+use super::runtime::device::CHECK;
+use super::runtime::program::Kernel;
 use super::*;
 use crate::device::{Memory, MemoryInfo, Transfer};
+use crate::error::{ComputeError, Result};
 use crate::ops::Reduce;
 use crate::ops::reduce::Reduction;
 

@@ -1,6 +1,8 @@
 //! Sums over many images in fixed point, which do not depend on the order of the images nor on how
 //! they are shared among devices and processes.
 
+use voxalign_compute_macros::forwarded;
+
 use crate::device::Memory;
 use crate::error::{ComputeError, Result, check_len};
 
@@ -25,6 +27,7 @@ pub const MOST_UNITS: f64 = (1u64 << 62) as f64;
 /// assert_eq!(cpu.into_host(mean)?, [0.5, 2.0]);
 /// # Ok::<(), voxalign_compute::ComputeError>(())
 /// ```
+#[forwarded]
 pub trait Accumulate: Memory {
     /// `sums[i] += round(factor · image[i])`, in `f64`, to the nearest whole number and to the even one
     /// of two. A value adds at most [`MOST_UNITS`] either way, and nothing where it is not a number.

@@ -13,6 +13,8 @@
 //! and positive definite for `α, β ≥ 0`, `γ > 0`. (For zero boundaries also for `γ = 0`, `α > 0`.) Along an
 //! axis of size 1 there are no differences.
 
+use voxalign_compute_macros::forwarded;
+
 use crate::Dims;
 use crate::device::Memory;
 use crate::error::{ComputeError, Result, check_len, voxels};
@@ -276,6 +278,7 @@ pub(crate) fn check_eigenvalues(operator: &ElasticOperator, dims: Dims, len: usi
 }
 
 /// Products with the elastic operator, sweeps of relaxation, and its inverse in frequencies.
+#[forwarded]
 pub trait Elastic: Memory {
     /// `out = L v`.
     ///

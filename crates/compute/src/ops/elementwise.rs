@@ -1,5 +1,7 @@
 //! Fused operations on the elements of several buffers: one pass over memory however many inputs.
 
+use voxalign_compute_macros::forwarded;
+
 use crate::device::Memory;
 use crate::error::Result;
 
@@ -9,6 +11,7 @@ pub use super::expression::{Binary, Expr, Node, Unary, constant, param, scalar, 
 pub const MAX_DEPTH: usize = 1000;
 
 /// Evaluation of expressions at each element.
+#[forwarded]
 pub trait Elementwise: Memory {
     /// `out[k] = expr` with `x(i) = inputs[i][k]`, `param(i) = params[i]` and
     /// `scalar(i) = scalars[i]`, for all elements `k`. The inputs and `out` have one length.

@@ -1,6 +1,8 @@
 //! Filters: Gaussian smoothing and box means, separable, over scalar volumes and the components of
 //! vector fields.
 
+use voxalign_compute_macros::forwarded;
+
 use crate::Dims;
 use crate::device::Memory;
 use crate::error::{ComputeError, Result, check_len, voxels};
@@ -48,6 +50,7 @@ pub const SIGMA_NONE: f64 = 0.15;
 ///
 /// A buffer holds one image of the `dims` or several, one after the other, each of which is filtered
 /// by itself: a vector field is three. Its length is a multiple of the number of voxels.
+#[forwarded]
 pub trait Filter: Memory {
     /// Smooths by a Gaussian: `out = G_x * G_y * G_z * src`, where `G_a` has the standard deviation
     /// `sigma[a]` in voxels, and beyond the border the nearest voxel is repeated. The weights

@@ -4,6 +4,8 @@
 //! A vector field over `n` voxels is one buffer of `3 n` elements: all x, then all y, then all z
 //! components; displacements are in voxels of their own grid.
 
+use voxalign_compute_macros::forwarded;
+
 use crate::Dims;
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::{ComputeError, Result, check_len, voxels};
@@ -11,6 +13,7 @@ use crate::ops::resample::check_source;
 use crate::ops::stencil::{check_spacing, laplacian_factors};
 
 /// How far a field is moved on: by `factor · scale[a]` times component `a` of the velocity.
+#[forwarded]
 pub struct Step<'a, D: Memory> {
     /// Voxels for a unit of velocity along each axis.
     pub scale: [f64; 3],
@@ -19,6 +22,7 @@ pub struct Step<'a, D: Memory> {
 }
 
 /// A factor that follows from the largest velocity, which the device knows.
+#[forwarded]
 pub struct Limit<'a, D: Memory> {
     /// A buffer with the largest velocity at `index`.
     pub largest: &'a D::Buffer<f64>,
@@ -56,6 +60,7 @@ pub struct Inverted {
 }
 
 /// Flows of displacement fields.
+#[forwarded]
 pub trait Flow: Memory {
     /// The displacement of a small step and then of `field`: with `s[i] = factor · scale · v[i]`,
     /// `out[i] = s[i] + u(i + s[i])`, the update `φ ∘ (id + ε v)` of Algorithm 2 of Ha (2011). Linear

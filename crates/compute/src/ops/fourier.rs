@@ -1,5 +1,7 @@
 //! Real Fourier transforms of scalar volumes, of any size.
 
+use voxalign_compute_macros::forwarded;
+
 use crate::Dims;
 use crate::device::Memory;
 use crate::error::{Result, check_len, voxels};
@@ -10,6 +12,7 @@ use crate::error::{Result, check_len, voxels};
 /// fastest; the others follow from `X[-k] = conj(X[k])`. Frequency `k` of an axis of `n` stands for
 /// `k` cycles along the axis, or for `k - n` where that is nearer to zero. A number is complex: its
 /// real and its imaginary part are neighbours in a buffer of [`spectrum_len`] floats.
+#[forwarded]
 pub trait Fourier: Memory {
     /// The spectrum of an image: `X[k] = Σ_i x[i] exp(-2π√-1 Σ_a k_a i_a / n_a)`, not normalised.
     /// Of several images, one after the other in `src`, the spectra, one after the other.

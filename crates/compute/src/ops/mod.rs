@@ -21,7 +21,7 @@
 //! | [`Raycast`] | line integrals and maxima through a volume, their derivative in the pose, and the adjoint |
 //!
 //! A trait says for each operator the formula, the lengths of buffers, what is beyond the border and
-//! the errors. A naive `f64` version of each is in `tests/conformance`, against which every backend
+//! the errors. A naive `f64` version of each is in `voxalign-conformance`, against which every backend
 //! is checked. The free functions beside a trait check the arguments of its operators: a backend
 //! calls them first, so that all backends refuse the same input with the same words.
 //!

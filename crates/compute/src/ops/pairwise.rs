@@ -4,6 +4,8 @@
 //! With `m` targets `x`, `n` sources `y` and weights `β` of some components, the sums are `γ_i = Σ_j k(x_i, y_j) β_j`
 //! (L. K. Ha, 2011, equation 3.7). They take `m n` evaluations: they are exact, and the reference for what is quicker.
 
+use voxalign_compute_macros::forwarded;
+
 use crate::device::Memory;
 use crate::error::{ComputeError, Result, check_len};
 
@@ -68,6 +70,7 @@ pub(crate) const REACH: f32 = 127.0;
 ///
 /// # Errors
 /// Both operators: wrong lengths; other numbers of components; a width that is not above 0.
+#[forwarded]
 pub trait Pairwise: Memory {
     /// `out_i = Σ_j k(x_i, y_j) β_j`.
     ///

@@ -1,5 +1,7 @@
 //! Points: affine maps of them and of covectors, displacements that carry them, what pulls them, and where they are.
 
+use voxalign_compute_macros::forwarded;
+
 use super::resample::check_map;
 use super::splat::{self, Extent, Lattice};
 use crate::AffineMap;
@@ -8,6 +10,7 @@ use crate::error::{ComputeError, Result, check_len};
 
 /// What carries points: a point `p`, in voxels of a lattice, goes to `A (p + S u(p)) + b`, with the displacement `u(p)` of the
 /// lattice there.
+#[forwarded]
 pub struct Carriage<'a, D: Memory> {
     /// The displacement `u` of every voxel: three components.
     pub field: &'a D::Buffer<f32>,
@@ -18,14 +21,6 @@ pub struct Carriage<'a, D: Memory> {
     /// The map `(A | b)` after it.
     pub map: AffineMap,
 }
-
-impl<D: Memory> Clone for Carriage<'_, D> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<D: Memory> Copy for Carriage<'_, D> {}
 
 /// How forces at points are held back, for one field that they are added to; see [`Points::push_points`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -90,6 +85,7 @@ pub(crate) const NOTHING: f64 = 1e-30;
 /// assert_eq!(cpu.into_host(mm)?, [-90.0, -88.0, -126.0, -122.0, -72.0, -66.0]);
 /// # Ok::<(), voxalign_compute::ComputeError>(())
 /// ```
+#[forwarded]
 pub trait Points: Memory {
     /// `out = A p + b` for every point `p`, of the map `(A | b)`.
     ///

@@ -1,5 +1,7 @@
 //! Reductions: numbers that sum up whole buffers, several of them in one pass.
 
+use voxalign_compute_macros::forwarded;
+
 use crate::device::Memory;
 use crate::error::{ComputeError, Result, check_len};
 
@@ -52,6 +54,7 @@ impl Reduction {
 ///
 /// The elements are summed in `f64` over fixed pieces, which are put together in a fixed order: the
 /// result has the same bits however many threads there are.
+#[forwarded]
 pub trait Reduce: Memory {
     /// The numbers `what` of `inputs`, all of one length, in one pass over them.
     ///

@@ -12,6 +12,8 @@
 //! positions each interpolation gives the exact value of the voxel (cubic: to rounding), and a
 //! constant stays exactly that constant (cubic: to rounding).
 
+use voxalign_compute_macros::forwarded;
+
 use crate::error::{ComputeError, Result, check_len, voxels};
 use crate::{AffineMap, Dims};
 
@@ -60,6 +62,7 @@ pub enum LabelInterpolation {
 /// [`MAX_AXIS`] (2^23) along an axis: places in it are counted in 32 bits. A larger one is refused with
 /// [`ComputeError::Argument`] before anything is done; resample it in pieces. The output may be as large as
 /// the memory, and so may the data of [`bspline_prefilter`](Self::bspline_prefilter).
+#[forwarded]
 pub trait Resample: Filter {
     /// `out[i] = src(map i)` for the indices `i` of the grid `out_dims`.
     ///

@@ -5,6 +5,8 @@
 //! not negative; without, 1. Operators that sum the weights up refuse others; those that do not, as that
 //! would hold up the device, count a weight that is negative or not finite as 0.
 
+use voxalign_compute_macros::forwarded;
+
 use super::Reduce;
 use super::histogram::{Binning, ParzenBins, check_joint, check_weights};
 use super::reduce::Reduction;
@@ -159,6 +161,7 @@ pub fn check_pair(
 }
 
 /// Similarities of images on one grid.
+#[forwarded]
 pub trait Similarity: Memory {
     /// Local normalised cross correlation, `E = −Σ_i w_i c_i / Σ_i w_i` with
     /// `c = A² / (B C)` over the window `|j − i|_a ≤ radius[a]`, cut at the border, of `N` voxels:

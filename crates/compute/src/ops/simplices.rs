@@ -15,6 +15,8 @@
 //! (N. Charon, A. Trouvé, "The varifold representation of nonoriented shapes", SIAM J. Imaging Sciences 6(4), 2013). They do not
 //! change when an element is turned round.
 
+use voxalign_compute_macros::forwarded;
+
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::{ComputeError, Result, check_len};
 
@@ -61,6 +63,7 @@ impl Element {
 /// The elements at every vertex: those of vertex `v` are `corners[starts[v]..starts[v + 1]]`, each as the place of the
 /// vertex in the list of corners. [`incidence`] makes the lists.
 #[derive(Debug)]
+#[forwarded]
 pub struct Incidence<'a, D: Memory> {
     /// One more than there are vertices.
     pub starts: &'a D::Buffer<u32>,
@@ -76,6 +79,7 @@ pub struct Incidence<'a, D: Memory> {
 ///
 /// # Errors
 /// Both operators: wrong lengths.
+#[forwarded]
 pub trait Simplices: Memory {
     /// The centre and the moment of every element.
     ///

@@ -10,6 +10,8 @@
 //! least order number is subtracted from all, and only the bits that the greatest one then has are
 //! sorted.
 
+use voxalign_compute_macros::forwarded;
+
 use crate::device::{DeviceBuffer, Element, Memory};
 use crate::error::{ComputeError, Result, check_len};
 
@@ -96,6 +98,7 @@ pub enum KeyRange<K> {
 /// All operators: [`ComputeError::Length`] if lengths do not agree, [`ComputeError::Argument`] for
 /// more than [`MOST_KEYS`] (2^31 - 1) keys or segments, whose positions are counted in 32 bits, for a [`KeyRange::Known`] whose `low` comes after its `high`, and
 /// for [`KeyRange::Approximate24`] with keys that are not `f32`; [`ComputeError::OutOfMemory`].
+#[forwarded]
 pub trait Sort: Memory {
     /// Sorts `keys` with the `values` beside them, to `sorted_keys` and `sorted_values`. Without
     /// values these are the positions `0, 1, …`, so that `sorted_values` tells where each of the

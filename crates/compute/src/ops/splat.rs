@@ -16,6 +16,8 @@
 //! number, so that they cannot overflow. They depend neither on the order of the points nor on the
 //! [scheme](SplatScheme), and are the same on every device.
 
+use voxalign_compute_macros::forwarded;
+
 use crate::Dims;
 use crate::device::Memory;
 use crate::error::{ComputeError, Result, check_len, voxels};
@@ -124,6 +126,7 @@ impl SplatScheme {
 /// # Errors
 /// All operators: wrong lengths or sizes; more than [`MOST_POINTS`] (2^28 − 1) points (an eighth of that with cubic weights), or more voxels than 2^31 − 1;
 /// memory.
+#[forwarded]
 pub trait Splat: Memory {
     /// `out[v] = Σ_p w_v(p) values[p]`, for all voxels of the lattice.
     ///

@@ -1,11 +1,14 @@
 //! Finite differences on a grid.
 
+use voxalign_compute_macros::forwarded;
+
 use crate::Dims;
 use crate::device::Memory;
 use crate::error::{ComputeError, Result, check_len, voxels};
 
 /// Finite differences. A vector field over `n` voxels is one buffer of `3 n` elements: all x, then
 /// all y, then all z components.
+#[forwarded]
 pub trait Stencil: Memory {
     /// The gradient along the axes of the grid: central differences
     /// `(s[i+1] − s[i−1]) / (2 h)`, at the first and the last voxel one-sided ones, `(s[1] − s[0]) / h`

@@ -23,6 +23,7 @@
 mod any;
 
 pub use any::{AnyBuffer, AnyRayVolume, AnySamples};
+pub(crate) use any::{Backend, Behind, behind};
 
 use crate::cpu::Cpu;
 use crate::cuda::{self, Cuda, GpuInfo};

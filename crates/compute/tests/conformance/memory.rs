@@ -20,8 +20,10 @@ use voxalign_compute::select::AnyDevice;
 use voxalign_compute::{ComputeError, Device, Dims, IDENTITY, Memory, Result};
 use voxalign_image::memory::amount;
 
-use crate::histogram::{BINNING, COLUMNS, OPTIONS, image};
-use crate::support::{emulated, gpu_number, len};
+use voxalign_conformance::cases::{BINNING, COLUMNS, OPTIONS, image};
+use voxalign_conformance::support::len;
+
+use crate::devices::{emulated, gpu_number};
 
 const DIMS: Dims = [9, 7, 6];
 const SIGMA: [f64; 3] = [1.3, 0.7, 2.0];

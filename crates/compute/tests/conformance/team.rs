@@ -1,82 +1,12 @@
-//! Sums over several devices of a process against one number at a time.
+//! Sums over the GPUs of a machine.
 
-// A check that is skipped says so, and one that runs by what way.
-#![allow(clippy::print_stderr)]
-
-use voxalign_compute::Transfer;
 use voxalign_compute::comm::{Communicator, Team};
 use voxalign_compute::cuda::{Cuda, gpu_count};
-use voxalign_compute::ops::Accumulate;
-use voxalign_compute::ops::Elementwise;
-use voxalign_compute::{ComputeError, Device, Memory};
+use voxalign_compute::ops::{Accumulate, Elementwise};
+use voxalign_compute::{Memory, Transfer};
+use voxalign_conformance::sums::{expected, numbers, summed};
 
-use crate::support::{Random, emulated, gpu_number};
-
-on_devices!(
-    ;
-    sums, uploads, errors;
-    same bits:
-);
-
-#[test]
-fn emulated_devices() {
-    let Some(cuda) = emulated() else { return };
-    sums(&cuda);
-    uploads(&cuda);
-    errors(&cuda);
-}
-
-/// Numbers over the whole range, so that sums wrap around.
-fn numbers(seed: u64, len: usize) -> Vec<i64> {
-    let mut random = Random::new(seed);
-    (0..len).map(|_| (random.between(-1.0, 1.0) * i64::MAX as f64) as i64).collect()
-}
-
-fn expected(members: usize, len: usize) -> Vec<i64> {
-    let all: Vec<_> = (0..members).map(|m| numbers(m as u64, len)).collect();
-    (0..len).map(|i| all.iter().fold(0i64, |sum, own| sum.wrapping_add(own[i]))).collect()
-}
-
-/// The sum that each device of a team holds afterwards.
-fn summed<D: Device>(team: &Team<D>, len: usize) -> Vec<Vec<i64>> {
-    let upload = |(m, device): (usize, &D)| device.upload(&numbers(m as u64, len)).unwrap();
-    let mut buffers: Vec<_> = team.devices().iter().enumerate().map(upload).collect();
-    team.all_reduce_sum(&mut buffers).unwrap();
-    let devices = team.devices().iter().zip(buffers);
-    devices.map(|(device, buffer)| device.into_host(buffer).unwrap()).collect()
-}
-
-fn sums<D: Device>(device: &D) {
-    for count in 1..=3 {
-        let team = Team::new(vec![device.clone(); count], Communicator::single()).unwrap();
-        for len in [0, 1, 33, 65_537] {
-            let expected = expected(count, len);
-            let found = summed(&team, len);
-            assert!(found.iter().all(|f| *f == expected), "{count} devices, {len} numbers");
-        }
-    }
-}
-
-fn uploads<D: Device>(device: &D) {
-    let mut buffer = device.upload(&[1.0f32; 70]).unwrap();
-    let values: Vec<f32> = (0..70).map(|i| i as f32).collect();
-    device.upload_into(&mut buffer, &values).unwrap();
-    assert_eq!(device.download(&buffer).unwrap(), values);
-    let short = device.upload_into(&mut buffer, &values[1..]);
-    assert!(matches!(short, Err(ComputeError::Length { expected: 70, found: 69, .. })));
-    assert_eq!(device.into_host(buffer).unwrap(), values);
-}
-
-fn errors<D: Device>(device: &D) {
-    let team = Team::new(vec![device.clone(); 2], Communicator::single()).unwrap();
-    let buffers = |lens: &[usize]| -> Vec<_> {
-        lens.iter().map(|&len| device.alloc::<i64>(len).unwrap()).collect()
-    };
-    assert!(team.all_reduce_sum(&mut buffers(&[4, 4])).is_ok());
-    assert!(team.all_reduce_sum(&mut buffers(&[4, 5])).is_err());
-    assert!(team.all_reduce_sum(&mut buffers(&[4])).is_err());
-    assert!(team.all_reduce_sum(&mut buffers(&[4, 4, 4])).is_err());
-}
+use crate::devices::gpu_number;
 
 /// All GPUs of the machine, if there are several and a GPU is to be tested.
 fn gpus() -> Option<Vec<Cuda>> {

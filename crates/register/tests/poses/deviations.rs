@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use voxalign_compute::select::DeviceChoice;
 use voxalign_image::{Affine, Grid, Vector3, Volume, XrayGeometry};
+use voxalign_register::numbers::Levels;
 use voxalign_register::Silent;
 use voxalign_register::projection::objective::View;
 use voxalign_register::projection::{PoseOptions, PreparedCt, XraySimilarity, pose_of};
@@ -119,7 +120,7 @@ fn counted(
             starts: 1,
             landscape: false,
             seed: number as u64,
-            levels: vec![8.0, 4.0],
+            levels: Some(Levels(vec![8.0, 4.0])),
             ..PoseOptions::default()
         };
         let result = prepared.register(&views, &body.truth, &options, &Silent).unwrap();

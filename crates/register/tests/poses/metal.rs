@@ -3,7 +3,7 @@
 use super::verdicts::{found, head, images, truth};
 use super::{device, error, photographed, targets};
 use voxalign_image::{Affine, Vector3, Volume, XrayGeometry};
-use voxalign_register::choice::Choice;
+use voxalign_register::Choice;
 use voxalign_register::projection::objective::View;
 use voxalign_register::projection::register::{
     Metal, PoseResult, Response, TrackOptions, TrackView, Tracker,
@@ -150,12 +150,14 @@ fn a_mask_has_the_size_of_its_image() {
     let device = device();
     let mut ct = PreparedCt::new(&device, &case.ct).unwrap();
     let found = ct.register(&views, &Affine::identity(), &PoseOptions::default(), &Silent);
-    assert!(matches!(found, Err(RegisterError::Option { option: "mask of an X-ray image", .. })));
+    let Err(RegisterError::Option(wrong)) = found else { panic!() };
+    assert_eq!(wrong.name(), "mask of an X-ray image");
     // All of it: nothing is left to compare.
     let all = vec![true; image.len()];
     let views = [View { without: Some(&all), ..views[0] }];
     let found = ct.register(&views, &Affine::identity(), &PoseOptions::default(), &Silent);
-    assert!(matches!(found, Err(RegisterError::Option { option: "mask of an X-ray image", .. })));
+    let Err(RegisterError::Option(wrong)) = found else { panic!() };
+    assert_eq!(wrong.name(), "mask of an X-ray image");
 }
 
 /// The CT moves by a few millimetres a frame; two frames show metal.

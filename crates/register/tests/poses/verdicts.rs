@@ -5,9 +5,10 @@ use std::sync::Mutex;
 use voxalign_compute::ops::raycast::{Along, Traversal};
 use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Affine, Grid, Vector3, Volume, XrayGeometry};
+use voxalign_register::numbers::Levels;
 use voxalign_register::projection::objective::View;
 use voxalign_register::projection::phantom::Phantom;
-use voxalign_register::projection::register::{PoseSearch, Range};
+use voxalign_register::projection::register::{PoseSearch, PoseRange};
 use voxalign_register::projection::{PoseOptions, PoseResult, PreparedCt, Simulator, pose_of};
 use voxalign_register::{Event, Progress, Silent};
 
@@ -69,11 +70,11 @@ fn what_was_not_measured_is_not_met() {
     };
     assert_eq!(failed(usual.clone()), [""; 0]);
     // Others are looked for as far around as ever, however small the range of the search is.
-    let none = Range { translation: 0.0, rotation: 0.0 };
+    let none = PoseRange([0.0, 0.0]);
     let verdict = verdict(PoseOptions { range: none, ..usual.clone() });
     assert!(verdict.good && verdict.checks.len() == 11, "{verdict:?}");
     // One coarse pixel has no other place to look at.
-    let coarse = failed(PoseOptions { levels: vec![40.0], ..usual.clone() });
+    let coarse = failed(PoseOptions { levels: Some(Levels(vec![40.0])), ..usual.clone() });
     let lead = "lead over the best pose elsewhere not measured (at least 0.05 needed)";
     assert!(coarse.iter().any(|c| c == lead), "{coarse:?}");
     let alone = failed(PoseOptions { restarts: 0, ..usual });
@@ -94,7 +95,7 @@ fn a_pose_is_refined_until_it_stands_still() {
         println!("{error:.5} mm, {} scales", found.stages.len());
         error
     };
-    let (fine, chosen) = (off(vec![8.0, 4.0, 2.0, 1.0, 0.5]), off(Vec::new()));
+    let (fine, chosen) = (off(Some(Levels(vec![8.0, 4.0, 2.0, 1.0, 0.5]))), off(None));
     assert!(fine < 0.002 && chosen < 0.004, "{fine} {chosen}");
 }
 
@@ -107,7 +108,7 @@ fn thick_slices_are_sampled_as_they_are_in_a_slice() {
     let options = PoseOptions {
         starts: 1,
         landscape: false,
-        levels: vec![6.0, 3.0, 1.5],
+        levels: Some(Levels(vec![6.0, 3.0, 1.5])),
         ..PoseOptions::default()
     };
     let found = found(&ct, &device, &images, &Affine::identity(), &options, &Silent);

@@ -9,10 +9,11 @@ mod frequencies;
 mod slab;
 mod window;
 
-use super::{Cpu, CpuBuffer, zeroed};
+use super::{Cpu, CpuBuffer};
 use crate::Dims;
 use crate::device::DeviceBuffer;
 use crate::error::Result;
+use crate::host::zeroed;
 use crate::ops::elastic::{
     Elastic, ElasticOperator, check_eigenvalues, check_fields, check_sweep, check_symbol,
 };

@@ -1,7 +1,8 @@
 //! How many values fall into which bin.
 
-use crate::cpu::{Cpu, CpuBuffer, zeroed};
+use crate::cpu::{Cpu, CpuBuffer};
 use crate::error::Result;
+use crate::host::zeroed;
 use crate::ops::histogram::{ValueCounts, check_value_counts};
 
 /// Values that one task counts at least.

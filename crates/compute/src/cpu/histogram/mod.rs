@@ -10,14 +10,17 @@ pub(super) mod windows {
     pub(in crate::cpu) use super::joint::{Columns, place, slopes, weights};
 }
 
-use crate::cpu::{Cpu, CpuBuffer, zeroed};
+use crate::cpu::{Cpu, CpuBuffer};
 use crate::device::Memory;
 use crate::error::{Result, check_len};
+use crate::host::zeroed;
 use crate::ops::histogram::{
-    Histogram, JointMethod, JointScheme, LayoutOptions, MovingView, ParzenBins, SampleLayout,
-    SampleSet, Scheme, Schemes, SumsAndGradient, Terms, ValueCounts, check_joint, check_moving,
-    check_tables, check_terms, unsupported_joint, unsupported_scheme,
+    Histogram, JointScheme, LayoutOptions, MovingView, ParzenBins, SampleLayout, SampleSet, Scheme,
+    SumsAndGradient, Terms, ValueCounts, check_joint, check_moving, check_tables, check_terms,
+    unsupported_scheme,
 };
+#[cfg(feature = "baselines")]
+use crate::ops::histogram::{JointMethod, Schemes, unsupported_joint};
 use crate::{AffineMap, Dims};
 use sampler::{Moving, PerMap};
 use voxalign_image::memory::collected;
@@ -242,9 +245,13 @@ impl Histogram for Cpu {
         columns: &ParzenBins,
         maps: &[AffineMap],
     ) -> Result<Vec<Vec<f64>>> {
-        if scheme != JointScheme::Default {
-            let method = JointMethod { scheme, ..JointMethod::default() };
-            return Err(unsupported_joint(&self.name(), &method));
+        match scheme {
+            JointScheme::Default => {}
+            #[cfg(feature = "baselines")]
+            _ => {
+                let method = JointMethod { scheme, ..JointMethod::default() };
+                return Err(unsupported_joint(&self.name(), &method));
+            }
         }
         check_moving(moving, maps)?;
         let entries = check_joint(samples.layout.bins, columns)?;
@@ -312,4 +319,5 @@ impl Histogram for Cpu {
     }
 }
 
+#[cfg(feature = "baselines")]
 impl Schemes for Cpu {}

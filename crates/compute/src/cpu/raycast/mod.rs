@@ -4,12 +4,12 @@ mod count;
 mod march;
 mod walk;
 
-use super::memory::zeroed;
 use super::simd::{LANES, Lanes};
 use super::{Cpu, CpuBuffer};
 use crate::Dims;
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::{ComputeError, Result};
+use crate::host::zeroed;
 use crate::ops::Raycast;
 use crate::ops::raycast::{
     Along, BRICK, Pixels, RayFrame, RayView, Traversable, Traversal, ViewSlopes, adjoint_units,

@@ -15,10 +15,11 @@ use rayon::prelude::*;
 
 use super::sliding::{Line, Room, Slide};
 use crate::Dims;
+use crate::cpu::Cpu;
 use crate::cpu::lit::{Lit, joined, other_than};
 use crate::cpu::simd::{LANES, Lanes, Vectors, kernel};
-use crate::cpu::{Cpu, zeroed};
 use crate::error::Result;
+use crate::host::zeroed;
 
 /// Bytes that a task shall keep, of the nearest cache that a thread has for itself.
 const CACHE: usize = 768 << 10;

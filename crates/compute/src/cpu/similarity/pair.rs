@@ -6,8 +6,9 @@
 
 use crate::cpu::histogram::windows::{Columns, place, slopes as window_slopes, weights};
 use crate::cpu::simd::{LANE, LANES, Vectors, kernel};
-use crate::cpu::{Cpu, CpuBuffer, zeroed};
+use crate::cpu::{Cpu, CpuBuffer};
 use crate::error::Result;
+use crate::host::zeroed;
 use crate::ops::histogram::{Binning, ParzenBins};
 use voxalign_image::memory::collected;
 

@@ -1,9 +1,11 @@
 //! Grouping the samples of a fixed image on the device.
 
+#[cfg(feature = "baselines")]
 use std::sync::OnceLock;
 
+#[cfg(feature = "baselines")]
+use super::baselines::Ungrouped;
 use super::sampler::THREADS;
-use super::ungrouped::Ungrouped;
 use crate::Dims;
 use crate::cuda::{Cuda, CudaBuffer, Shape};
 use crate::device::Memory;
@@ -85,11 +87,6 @@ impl Tiling {
         })
     }
 
-    /// The voxels of the image.
-    pub(super) fn voxels(&self) -> usize {
-        self.size.iter().map(|&n| n as usize).product()
-    }
-
     /// The number of tiles.
     pub(super) fn count(&self) -> usize {
         self.tiles.iter().map(|&t| t as usize).product()
@@ -123,24 +120,10 @@ pub struct CudaSamples {
     /// The largest weight; 1 without weights.
     pub(super) most_weight: f64,
     /// The same samples in the order of the image, once a scheme has asked for them.
-    ungrouped: OnceLock<Ungrouped>,
+    #[cfg(feature = "baselines")]
+    pub(super) ungrouped: OnceLock<Ungrouped>,
     /// The most bins that occur in a tile.
     pub(super) most_ranks: usize,
-}
-
-impl CudaSamples {
-    /// The samples in the order of the image, made when they are first asked for.
-    ///
-    /// # Errors
-    /// As [`Ungrouped::new`].
-    pub(super) fn ungrouped(&self, cuda: &Cuda) -> Result<&Ungrouped> {
-        if let Some(made) = self.ungrouped.get() {
-            return Ok(made);
-        }
-        // Made outside of the cell, as it may fail; the first that is there is kept.
-        let made = Ungrouped::new(cuda, self)?;
-        Ok(self.ungrouped.get_or_init(|| made))
-    }
 }
 
 impl SampleSet for CudaSamples {
@@ -206,6 +189,7 @@ pub(super) fn group(
         len: 0,
         total_weight: 0.0,
         most_weight: 1.0,
+        #[cfg(feature = "baselines")]
         ungrouped: OnceLock::new(),
         most_ranks: 0,
     };

@@ -8,29 +8,27 @@
 //! meet in a bin. Partial sums have places of their own and are added in a fixed order, in double
 //! precision; the joint histograms are counted in fixed point. All results are the same at every run.
 
-mod baselines;
+#[cfg(feature = "baselines")]
+pub(super) mod baselines;
 mod counts;
-mod group;
-mod joint;
+pub(super) mod group;
+pub(super) mod joint;
 mod sampler;
-mod schemes;
-mod sums;
-mod ungrouped;
+pub(super) mod sums;
 
 use super::{Cuda, CudaBuffer};
-use crate::device::Memory;
-use crate::error::{ComputeError, Result};
+use crate::AffineMap;
+use crate::Dims;
+use crate::error::Result;
 use crate::ops::Histogram;
+#[cfg(feature = "baselines")]
+use crate::ops::histogram::{JointMethod, SchemeSettings, Schemes};
 use crate::ops::histogram::{
-    JointMethod, JointScheme, LayoutOptions, MovingView, ParzenBins, Scheme, SchemeSettings,
-    Schemes, SumsAndGradient, Terms, ValueCounts, check_joint, check_moving, check_terms,
-    unsupported_joint,
+    JointScheme, LayoutOptions, MovingView, ParzenBins, Scheme, SumsAndGradient, Terms, ValueCounts,
 };
-use crate::{AffineMap, Dims};
 
 pub use group::CudaSamples;
 pub(in crate::cuda) use joint::Columns;
-use ungrouped::Target;
 
 /// Bytes of partial results that are held at once; more maps are taken in turns.
 const SCRATCH: usize = 512 << 20;
@@ -78,8 +76,16 @@ impl Histogram for Cuda {
         moving: &MovingView<'_, Self>,
         maps: &[AffineMap],
     ) -> Result<Vec<Vec<f64>>> {
-        let settings = SchemeSettings::default();
-        self.binned_sums_with(terms, scheme, &settings, samples, moving, maps)
+        match scheme {
+            Scheme::ConflictFree | Scheme::Direct => {
+                sums::sums(self, terms, scheme == Scheme::Direct, samples, moving, maps)
+            }
+            #[cfg(feature = "baselines")]
+            _ => {
+                let settings = SchemeSettings::default();
+                self.binned_sums_with(terms, scheme, &settings, samples, moving, maps)
+            }
+        }
     }
 
     fn binned_gradient(
@@ -91,13 +97,14 @@ impl Histogram for Cuda {
         maps: &[AffineMap],
         slopes: &(dyn Fn(usize, &[f64]) -> Vec<f64> + Sync),
     ) -> Result<Vec<SumsAndGradient>> {
-        if matches!(scheme, Scheme::ConflictFree | Scheme::Direct) {
-            let direct = scheme == Scheme::Direct;
-            return sums::gradient(self, terms, direct, samples, moving, maps, slopes, None);
-        }
-        // The scheme makes the sums; the pass that makes the derivative is common to all.
-        let sums = self.binned_sums(terms, scheme, samples, moving, maps)?;
-        sums::gradient(self, terms, false, samples, moving, maps, slopes, Some(&sums))
+        let made: Option<Vec<Vec<f64>>> = match scheme {
+            Scheme::ConflictFree | Scheme::Direct => None,
+            // The scheme makes the sums; the pass that makes the derivative is common to all.
+            #[cfg(feature = "baselines")]
+            _ => Some(self.binned_sums(terms, scheme, samples, moving, maps)?),
+        };
+        let (direct, made) = (scheme == Scheme::Direct, made.as_deref());
+        sums::gradient(self, terms, direct, samples, moving, maps, slopes, made)
     }
 
     fn joint_histogram(
@@ -108,11 +115,14 @@ impl Histogram for Cuda {
         columns: &ParzenBins,
         maps: &[AffineMap],
     ) -> Result<Vec<Vec<f64>>> {
-        if scheme == JointScheme::Default {
-            return joint::histogram(self, samples, moving, columns, maps);
+        match scheme {
+            JointScheme::Default => joint::histogram(self, samples, moving, columns, maps),
+            #[cfg(feature = "baselines")]
+            _ => {
+                let method = JointMethod { scheme, ..JointMethod::default() };
+                self.joint_histogram_with(&method, samples, moving, columns, maps)
+            }
         }
-        let method = JointMethod { scheme, ..JointMethod::default() };
-        self.joint_histogram_with(&method, samples, moving, columns, maps)
     }
 
     fn joint_gradient(
@@ -126,65 +136,3 @@ impl Histogram for Cuda {
         joint::gradient(self, samples, moving, columns, maps, tables)
     }
 }
-
-impl Schemes for Cuda {
-    fn binned_sums_with(
-        &self,
-        terms: Terms,
-        scheme: Scheme,
-        settings: &SchemeSettings,
-        samples: &CudaSamples,
-        moving: &MovingView<'_, Self>,
-        maps: &[AffineMap],
-    ) -> Result<Vec<Vec<f64>>> {
-        if matches!(scheme, Scheme::ConflictFree | Scheme::Direct) {
-            if *settings != SchemeSettings::default() {
-                return Err(ComputeError::Unsupported {
-                    device: self.name(),
-                    what: format!(
-                        "a choice of blocks and threads with the scheme {}",
-                        scheme.name()
-                    ),
-                    remedy: "leave it out: they follow from the samples and the workload",
-                });
-            }
-            return sums::sums(self, terms, scheme == Scheme::Direct, samples, moving, maps);
-        }
-        check_moving(moving, maps)?;
-        check_terms(terms, samples.values.is_some())?;
-        let target = Target::new(self, moving)?;
-        let (ungrouped, bins) = (samples.ungrouped(self)?, samples.bins);
-        schemes::sums(self, terms, scheme, settings, ungrouped, bins, &target, maps)
-    }
-
-    fn joint_histogram_with(
-        &self,
-        method: &JointMethod,
-        samples: &CudaSamples,
-        moving: &MovingView<'_, Self>,
-        columns: &ParzenBins,
-        maps: &[AffineMap],
-    ) -> Result<Vec<Vec<f64>>> {
-        if method.scheme == JointScheme::Default {
-            if *method != JointMethod::default() {
-                return Err(unsupported_joint(&self.name(), method));
-            }
-            return self.joint_histogram(method.scheme, samples, moving, columns, maps);
-        }
-        check_moving(moving, maps)?;
-        check_joint(samples.bins, columns)?;
-        let target = Target::new(self, moving)?;
-        let (ungrouped, bins) = (samples.ungrouped(self)?, samples.bins);
-        baselines::joint(self, method, ungrouped, bins, &target, columns, maps)
-    }
-}
-
-/// All declarations of the family.
-pub(super) const DECLARATIONS: &[&super::declare::Declaration] = &[
-    &baselines::BASELINES::DECLARATION,
-    &sums::HISTOGRAM::DECLARATION,
-    &joint::JOINT::DECLARATION,
-    &group::SAMPLES::DECLARATION,
-    &ungrouped::UNGROUPED::DECLARATION,
-    &schemes::SCHEMES::DECLARATION,
-];

@@ -61,9 +61,6 @@ kernels! { WALKS = "raycast/adjoint.cu";
     );
 }
 
-pub(super) const DECLARATIONS: &[&super::declare::Declaration] =
-    &[&RAYCAST::DECLARATION, &WALKS::DECLARATION];
-
 plain! {
     /// A volume: what texture units know it by, its sizes without the border, and those of the map of bricks.
     pub(crate) struct Volume as "RayVolume" {

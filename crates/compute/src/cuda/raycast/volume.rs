@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::{RAYCAST, Volume};
 use crate::Dims;
-use crate::cuda::gpu::Texture;
+use crate::cuda::Texture;
 use crate::cuda::{Cuda, CudaBuffer, Shape, Target};
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::{ComputeError, Result};

@@ -1,6 +1,6 @@
 //! Resampling on the GPU.
 
-mod spline;
+pub(super) mod spline;
 
 use super::declare::{In, Out};
 use super::tiles::Tiles;
@@ -304,11 +304,3 @@ impl Resample for Cuda {
         spline::prefilter(self, data, dims)
     }
 }
-
-/// All declarations of the family.
-pub(super) const DECLARATIONS: &[&super::declare::Declaration] = &[
-    &IMAGES::DECLARATION,
-    &LABELS::DECLARATION,
-    &FIELDS::DECLARATION,
-    &spline::SPLINE::DECLARATION,
-];

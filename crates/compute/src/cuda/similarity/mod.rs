@@ -1,7 +1,7 @@
 //! Similarities and their slopes on the GPU.
 
-mod correlation;
-mod pair;
+pub(super) mod correlation;
+pub(super) mod pair;
 
 use super::{Cuda, CudaBuffer};
 use crate::Dims;
@@ -94,10 +94,3 @@ impl Similarity for Cuda {
         pair::slopes(self, &pair, table, slope)
     }
 }
-
-/// All declarations of the family.
-pub(super) const DECLARATIONS: &[&super::declare::Declaration] = &[
-    &correlation::CORRELATION::DECLARATION,
-    &correlation::MEANS::DECLARATION,
-    &pair::PAIR::DECLARATION,
-];

@@ -20,11 +20,17 @@
 //!
 //! Each comes with its exact derivative in the twelve entries of `A`, in the same pass.
 
+#[cfg(feature = "baselines")]
+mod baselines;
 mod layout;
 mod scheme;
 
+#[cfg(feature = "baselines")]
+pub use baselines::{JointMethod, SchemeSettings, Schemes, Window, unsupported_joint};
 pub use layout::{Binning, LayoutOptions, Run, SampleLayout};
-pub use scheme::{JointMethod, JointScheme, Scheme, SchemeSettings, Window};
+pub use scheme::{JointScheme, Scheme};
+
+use voxalign_compute_macros::forwarded;
 
 use super::similarity::MAX_PAIR_ENTRIES;
 use crate::device::{DeviceBuffer, Memory};
@@ -33,6 +39,7 @@ use crate::{AffineMap, Dims};
 
 /// The moving image as the operators see it.
 #[derive(Debug)]
+#[forwarded]
 pub struct MovingView<'a, D: Memory> {
     /// Values, x fastest.
     pub values: &'a D::Buffer<f32>,
@@ -180,19 +187,6 @@ pub fn unsupported_scheme(device: &str, scheme: Scheme) -> ComputeError {
     }
 }
 
-/// The error of a device that has not a method for joint histograms.
-pub(crate) fn unsupported_joint(device: &str, method: &JointMethod) -> ComputeError {
-    ComputeError::Unsupported {
-        device: device.into(),
-        what: match (method.scheme, method.window) {
-            (JointScheme::Default, Window::Counts) => "a joint histogram of plain counts".into(),
-            (JointScheme::Default, Window::Cubic) => "a choice of blocks and threads".into(),
-            (scheme, _) => format!("the joint histogram scheme {}", scheme.name()),
-        },
-        remedy: "use the default scheme with cubic windows, or a GPU with another scheme",
-    }
-}
-
 /// Checks weights, given the least of them that is a number and how many are infinite or none.
 ///
 /// A weight that is not a number is another whole number at each SIMD level, and a negative one wraps in
@@ -308,6 +302,7 @@ pub type SumsAndGradient = (Vec<f64>, [f64; 12]);
 /// is refused with [`ComputeError::Argument`] by every operator that takes one, before anything is done; use a
 /// coarser image. The fixed image, and what [`value_counts`](Self::value_counts) counts, may be larger; on a GPU
 /// schemes other than `ConflictFree` and `Direct` take fixed images of at most 2^32 - 1 voxels.
+#[forwarded]
 pub trait Histogram: Memory {
     /// The samples of a fixed image in the memory of the device.
     type Samples: SampleSet;
@@ -407,48 +402,4 @@ pub trait Histogram: Memory {
         maps: &[AffineMap],
         tables: &[Vec<f64>],
     ) -> Result<Vec<[f64; 12]>>;
-}
-
-/// What measures and compares schemes asks for, and no algorithm: settings of the caller's choice.
-pub trait Schemes: Histogram {
-    /// As [`Histogram::binned_sums`], with blocks and threads of the caller's choice.
-    ///
-    /// # Errors
-    /// As [`Histogram::binned_sums`], settings that the scheme or the device cannot have.
-    fn binned_sums_with(
-        &self,
-        terms: Terms,
-        scheme: Scheme,
-        settings: &SchemeSettings,
-        samples: &Self::Samples,
-        moving: &MovingView<'_, Self>,
-        maps: &[AffineMap],
-    ) -> Result<Vec<Vec<f64>>> {
-        if *settings != SchemeSettings::default() {
-            return Err(ComputeError::Unsupported {
-                device: self.name(),
-                what: "a choice of blocks and threads".into(),
-                remedy: "leave it out, or use a GPU",
-            });
-        }
-        self.binned_sums(terms, scheme, samples, moving, maps)
-    }
-
-    /// As [`Histogram::joint_histogram`], by a method of the caller's choice.
-    ///
-    /// # Errors
-    /// As [`Histogram::joint_histogram`], methods and settings that the device cannot have.
-    fn joint_histogram_with(
-        &self,
-        method: &JointMethod,
-        samples: &Self::Samples,
-        moving: &MovingView<'_, Self>,
-        columns: &ParzenBins,
-        maps: &[AffineMap],
-    ) -> Result<Vec<Vec<f64>>> {
-        if *method != (JointMethod { scheme: method.scheme, ..JointMethod::default() }) {
-            return Err(unsupported_joint(&self.name(), method));
-        }
-        self.joint_histogram(method.scheme, samples, moving, columns, maps)
-    }
 }

@@ -31,6 +31,8 @@ mod view;
 
 pub use gaps::{BRICK, OCCUPIED, bricks, leaps, occupied_by};
 pub use pixels::{Drawn, Pixels};
+use voxalign_compute_macros::forwarded;
+
 use view::corners;
 pub use view::{RayFrame, RayView, ViewSlopes};
 
@@ -93,6 +95,7 @@ pub trait Traversable: Send + Sync {
 ///
 /// Where there are several views, all of them have the same pixels, and results are in the order of the views, in each in the
 /// order of the [pixels](Pixels).
+#[forwarded]
 pub trait Raycast: Memory {
     /// A volume that is ready for rays.
     type RayVolume: Traversable;

@@ -1,5 +1,7 @@
 //! A device of whatever backend was chosen is a device itself: each call is forwarded to the one behind it. So
 //! algorithms are compiled once, for [`AnyDevice`], and not for each backend.
+//!
+//! Memory and transfers are forwarded here; the operators are where their traits are declared, by `#[forwarded]`.
 
 use super::AnyDevice;
 use crate::Dims;
@@ -9,38 +11,42 @@ use crate::cuda::{Cuda, CudaBuffer, CudaRayVolume, CudaSamples};
 use crate::device::{Device, DeviceBuffer, Element, Memory, MemoryInfo, Transfer};
 use crate::error::{ComputeError, Result};
 use crate::host::{Arriving, HostBuffer, Queue};
-use crate::ops::histogram::{SampleSet, Schemes};
+use crate::ops::histogram::SampleSet;
 use crate::ops::raycast::Traversable;
 
 /// Evaluates an expression with the device behind; it is compiled for each backend.
 macro_rules! behind {
     ($any:expr, |$device:ident: $backend:ident| $body:expr) => {
         match $any {
-            AnyDevice::Cpu($device) => {
-                type $backend = Cpu;
+            $crate::select::AnyDevice::Cpu($device) => {
+                type $backend = $crate::cpu::Cpu;
                 $body
             }
-            AnyDevice::Cuda($device) => {
-                type $backend = Cuda;
+            $crate::select::AnyDevice::Cuda($device) => {
+                type $backend = $crate::cuda::Cuda;
                 $body
             }
         }
     };
     ($any:expr, |$device:ident| $body:expr) => {
         match $any {
-            AnyDevice::Cpu($device) => $body,
-            AnyDevice::Cuda($device) => $body,
+            $crate::select::AnyDevice::Cpu($device) => $body,
+            $crate::select::AnyDevice::Cuda($device) => $body,
         }
     };
     ($any:expr, |$device:ident| $body:expr, as $kind:ident) => {
         match $any {
-            AnyDevice::Cpu($device) => $kind::Cpu($body),
-            AnyDevice::Cuda($device) => $kind::Cuda($body),
+            $crate::select::AnyDevice::Cpu($device) => $kind::Cpu($body),
+            $crate::select::AnyDevice::Cuda($device) => $kind::Cuda($body),
         }
     };
 }
 
-mod families;
+pub(crate) use behind;
+
+mod arguments;
+
+pub(crate) use arguments::Behind;
 
 /// A buffer of an [`AnyDevice`].
 #[derive(Debug)]
@@ -67,6 +73,18 @@ pub enum AnySamples {
     Cpu(CpuSamples),
     /// On a GPU.
     Cuda(Box<CudaSamples>),
+}
+
+impl From<CpuSamples> for AnySamples {
+    fn from(samples: CpuSamples) -> Self {
+        Self::Cpu(samples)
+    }
+}
+
+impl From<CudaSamples> for AnySamples {
+    fn from(samples: CudaSamples) -> Self {
+        Self::Cuda(Box::new(samples))
+    }
 }
 
 impl AnySamples {
@@ -101,6 +119,18 @@ pub enum AnyRayVolume {
     Cuda(Box<CudaRayVolume>),
 }
 
+impl From<CpuRayVolume> for AnyRayVolume {
+    fn from(volume: CpuRayVolume) -> Self {
+        Self::Cpu(volume)
+    }
+}
+
+impl From<CudaRayVolume> for AnyRayVolume {
+    fn from(volume: CudaRayVolume) -> Self {
+        Self::Cuda(Box::new(volume))
+    }
+}
+
 impl Traversable for AnyRayVolume {
     fn dims(&self) -> Dims {
         match self {
@@ -116,7 +146,7 @@ fn foreign() -> ComputeError {
 }
 
 /// A backend as what is behind an [`AnyDevice`].
-trait Backend: Device + Schemes {
+pub(crate) trait Backend: Device {
     fn device(device: &AnyDevice) -> Result<&Self>;
     fn wrapped(self) -> AnyDevice;
     fn own<T: Element>(buffer: AnyBuffer<T>) -> Result<Self::Buffer<T>>;

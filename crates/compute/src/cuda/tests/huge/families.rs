@@ -30,7 +30,7 @@ pub(super) fn run(cuda: &Cuda, grids: &Grids) {
 /// Copies from, to and on the device, byte by byte.
 fn memory(cuda: &Cuda, grids: &Grids) {
     let byte = |i: usize| (i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes()[0];
-    let mut data = crate::cpu::zeroed::<u8>(grids.bytes).unwrap();
+    let mut data = crate::host::zeroed::<u8>(grids.bytes).unwrap();
     data.par_iter_mut().enumerate().for_each(|(i, b)| *b = byte(i));
     let buffer = cuda.upload(&data).unwrap();
     let mut copy = cuda.alloc::<u8>(grids.bytes).unwrap();

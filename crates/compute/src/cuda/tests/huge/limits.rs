@@ -62,7 +62,7 @@ pub(super) fn run(cuda: &Cuda) {
     let moving = MovingView { values: &image, mask: None, dims: TOO_MANY, border: [0.0; 3] };
     let columns = ParzenBins { low: 0.0, high: 1.0, count: 8 };
     let maps = [IDENTITY];
-    for scheme in [Scheme::ConflictFree, Scheme::Direct, Scheme::SharedAtomic] {
+    for scheme in Scheme::ALL {
         refused("binned sums", cuda.binned_sums(Terms::Ratio, scheme, &samples, &moving, &maps));
     }
     let slopes = |_: usize, sums: &[f64]| sums.to_vec();

@@ -1,0 +1,584 @@
+//! Similarities against sums over windows one voxel at a time, and their slopes against differences.
+
+use voxalign_compute::ops::histogram::{Binning, ParzenBins};
+use voxalign_compute::{Device, Dims};
+
+use crate::support::{Random, Results, SIZES, assert_close, indices, len, offset};
+
+const RADII: [[usize; 3]; 7] =
+    [[0, 0, 0], [1, 1, 1], [2, 2, 2], [4, 4, 4], [2, 0, 3], [5, 9, 1], [20, 17, 20]];
+
+/// Smooth images with noise, and of other scales; related to each other.
+pub(crate) fn images(dims: Dims) -> [Vec<f64>; 2] {
+    let mut random = Random::new(71);
+    let noise: Vec<f64> = (0..len(dims)).map(|_| random.between(-1.0, 1.0)).collect();
+    let value = |[x, y, z]: [usize; 3], i: usize| {
+        let [x, y, z] = [x, y, z].map(|v| v as f64);
+        (0.31 * x + 0.2 * y).sin() + (0.27 * y - 0.4 * z).cos() + 0.3 * noise[i]
+    };
+    let at = |p: [usize; 3]| offset(dims, p);
+    let fixed = indices(dims).map(|p| 300.0 + 50.0 * value(p, at(p)));
+    let other = |p: [usize; 3]| noise[(7 * at(p) + 3) % noise.len()];
+    let moving = indices(dims).map(|p| -2.0 - value(p, at(p)).powi(2) + 0.5 * other(p));
+    // What the devices see.
+    [fixed.collect::<Vec<_>>(), moving.collect()].map(|image| single(&image))
+}
+
+/// The numbers that are those of single precision.
+fn single(values: &[f64]) -> Vec<f64> {
+    values.iter().map(|&v| f64::from(v as f32)).collect()
+}
+
+pub(crate) fn weights(dims: Dims) -> Vec<f64> {
+    let mut random = Random::new(72);
+    let all: Vec<f64> = (0..len(dims)).map(|_| random.between(-0.5, 1.5).clamp(0.0, 1.2)).collect();
+    if all.iter().sum::<f64>() > 0.0 { single(&all) } else { vec![0.75; len(dims)] }
+}
+
+/// The voxels of a window.
+fn window(dims: Dims, at: [usize; 3], radius: [usize; 3]) -> impl Iterator<Item = usize> {
+    let range = |a: usize| at[a].saturating_sub(radius[a])..(at[a] + radius[a] + 1).min(dims[a]);
+    let [x, y, z] = [range(0), range(1), range(2)];
+    z.flat_map(move |z| {
+        let x = x.clone();
+        y.clone().flat_map(move |y| x.clone().map(move |x| offset(dims, [x, y, z])))
+    })
+}
+
+/// The energy, and its slope.
+fn reference(
+    [f, m]: [&[f64]; 2],
+    w: Option<&[f64]>,
+    dims: Dims,
+    radius: [usize; 3],
+    noise: f64,
+) -> (f64, Vec<f64>) {
+    let total = w.map_or(len(dims) as f64, |w| w.iter().sum());
+    let (mut energy, mut slope) = (0.0, vec![0.0; len(dims)]);
+    for at in indices(dims) {
+        let i = offset(dims, at);
+        let w = w.map_or(1.0, |w| w[i]);
+        let (mut n, mut fs, mut ms) = (0.0, 0.0, 0.0);
+        for j in window(dims, at, radius) {
+            (n, fs, ms) = (n + 1.0, fs + f[j], ms + m[j]);
+        }
+        let (f_mean, m_mean) = (fs / n, ms / n);
+        let (mut a, mut b, mut c) = (0.0, n * noise, n * noise);
+        for j in window(dims, at, radius) {
+            let (df, dm) = (f[j] - f_mean, m[j] - m_mean);
+            (a, b, c) = (a + df * dm, b + df * df, c + dm * dm);
+        }
+        energy -= w * a * a / (b * c) / total;
+        let (p, q) = (2.0 * w * a / (b * c), 2.0 * w * a * a / (b * c * c));
+        for j in window(dims, at, radius) {
+            slope[j] -= (p * (f[j] - f_mean) - q * (m[j] - m_mean)) / total;
+        }
+    }
+    (energy, slope)
+}
+
+pub(crate) fn upload<D: Device>(device: &D, image: &[f64]) -> D::Buffer<f32> {
+    device.upload_vec(image.iter().map(|&v| v as f32).collect()).unwrap()
+}
+
+fn found<D: Device>(
+    device: &D,
+    [f, m]: [&[f64]; 2],
+    w: Option<&[f64]>,
+    dims: Dims,
+    radius: [usize; 3],
+    noise: f64,
+) -> (f64, Vec<f32>) {
+    let [f, m] = [f, m].map(|image| upload(device, image));
+    let w = w.map(|w| upload(device, w));
+    let mut slope = device.alloc(len(dims)).unwrap();
+    let mut energy = device.alloc(1).unwrap();
+    device
+        .local_correlation(&f, &m, w.as_ref(), dims, radius, noise, &mut slope, &mut energy)
+        .unwrap();
+    (device.into_host(energy).unwrap()[0], device.into_host(slope).unwrap())
+}
+
+pub(crate) fn local_correlation<D: Device>(device: &D) {
+    for dims in SIZES {
+        let [f, m] = images(dims);
+        let images = [&f[..], &m[..]];
+        let weights = weights(dims);
+        for radius in RADII {
+            for w in [None, Some(&weights[..])] {
+                let name = format!("{dims:?} {radius:?} {}", w.is_some());
+                let (energy, slope) = reference(images, w, dims, radius, 0.02);
+                let (e, s) = found(device, images, w, dims, radius, 0.02);
+                assert!((e - energy).abs() < 1e-5, "{name}: {e} instead of {energy}");
+                let largest = slope.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
+                assert_close(&name, &s, &slope, 1e-4 * largest.max(1e-3 / len(dims) as f64));
+            }
+        }
+    }
+}
+
+/// Images of which most is background, of the same value everywhere, in places of all kinds.
+pub(crate) fn background<D: Device>(device: &D) {
+    let blob = |[x, y, z]: [usize; 3], at: [f64; 3], radius: f64| {
+        let d = [x as f64 - at[0], y as f64 - at[1], z as f64 - at[2]];
+        d.iter().map(|d| d * d).sum::<f64>() < radius * radius
+    };
+    for dims in [[70, 15, 12], [40, 30, 6], [130, 14, 1]] {
+        let [f, m] = images(dims);
+        let centre = [0, 1, 2].map(|a| [0.7, 0.4, 0.5][a] * dims[a] as f64);
+        let shown = |image: &[f64], value: f64, radius: f64| -> Vec<f64> {
+            let voxels = indices(dims).zip(image);
+            voxels.map(|(p, &v)| if blob(p, centre, radius) { v } else { value }).collect()
+        };
+        for (values, radii) in
+            [([250.0, -3.0], [9.0, 7.0]), ([0.0, 0.0], [4.0, 12.0]), ([300.0, 0.5], [1.2, 6.0])]
+        {
+            let (f, m) = (shown(&f, values[0], radii[0]), shown(&m, values[1], radii[1]));
+            let weights = weights(dims);
+            for radius in [[2; 3], [1, 3, 2], [5, 2, 1], [1, 6, 2], [2, 1, 7]] {
+                for w in [None, Some(&weights[..])] {
+                    let name = format!("{dims:?} {values:?} {radius:?} {}", w.is_some());
+                    let (energy, slope) = reference([&f, &m], w, dims, radius, 0.5);
+                    let (e, s) = found(device, [&f, &m], w, dims, radius, 0.5);
+                    assert!((e - energy).abs() < 1e-5, "{name}: {e} instead of {energy}");
+                    let largest = slope.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
+                    assert_close(&name, &s, &slope, 2e-4 * largest.max(1e-3 / len(dims) as f64));
+                }
+            }
+        }
+    }
+}
+
+/// The energy, and the slopes in both images.
+fn found_of_both<D: Device>(
+    device: &D,
+    [first, second]: [&[f64]; 2],
+    w: Option<&[f64]>,
+    dims: Dims,
+    radius: [usize; 3],
+) -> (f64, Vec<f32>, Vec<f32>) {
+    let [first, second] = [first, second].map(|image| upload(device, image));
+    let w = w.map(|w| upload(device, w));
+    let [mut a, mut b] = [0; 2].map(|_| device.alloc::<f32>(len(dims)).unwrap());
+    let mut energy = device.alloc(1).unwrap();
+    let (w, out) = (w.as_ref(), &mut energy);
+    device
+        .local_correlation_of_both(&first, &second, w, dims, radius, 0.02, &mut a, &mut b, out)
+        .unwrap();
+    let energy = device.into_host(energy).unwrap()[0];
+    (energy, device.into_host(a).unwrap(), device.into_host(b).unwrap())
+}
+
+/// The slopes in both images are those of either order; exchanging the images exchanges them, to the bit.
+pub(crate) fn local_correlation_of_both<D: Device>(device: &D) {
+    for dims in SIZES {
+        let [f, m] = images(dims);
+        let weights = weights(dims);
+        for radius in RADII {
+            for w in [None, Some(&weights[..])] {
+                let name = format!("{dims:?} {radius:?} {}", w.is_some());
+                let (energy, in_f, in_m) = found_of_both(device, [&f, &m], w, dims, radius);
+                for (order, found) in [([&m[..], &f[..]], &in_f), ([&f[..], &m[..]], &in_m)] {
+                    let (expected, slope) = reference(order, w, dims, radius, 0.02);
+                    assert!((energy - expected).abs() < 1e-5, "{name}: {energy}, not {expected}");
+                    let largest = slope.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
+                    // In the image of large values it is what is left of larger numbers.
+                    let bound = 4e-4 * largest.max(1e-3 / len(dims) as f64);
+                    assert_close(&name, found, &slope, bound);
+                }
+                let exchanged = found_of_both(device, [&m, &f], w, dims, radius);
+                assert!(
+                    exchanged == (energy, in_m, in_f),
+                    "{name}: the order of the images counts"
+                );
+            }
+        }
+    }
+    // Some 37 blocks of a GPU, each with a part of the energy: those of either order are not added alike.
+    let dims = [60, 70, 9];
+    let [f, m] = images(dims);
+    for radius in [[2; 3], [5, 2, 1]] {
+        let (energy, in_f, in_m) = found_of_both(device, [&f, &m], None, dims, radius);
+        let exchanged = found_of_both(device, [&m, &f], None, dims, radius);
+        assert_eq!(exchanged.0, energy, "{radius:?}: the order of the images counts");
+        assert!(exchanged == (energy, in_m, in_f), "{radius:?}: the order of the images counts");
+    }
+}
+
+/// Windows without any variance, and images far from zero.
+pub(crate) fn flat_images<D: Device>(device: &D) {
+    let dims = [37, 23, 11];
+    let half = |value: f64| -> Vec<f64> {
+        indices(dims).map(|[x, ..]| if x < 18 { value } else { value + 100.0 }).collect()
+    };
+    for radius in [[2; 3], [4; 3], [20; 3]] {
+        let (f, m) = (half(1e4), half(-300.0));
+        let images = [&f[..], &m[..]];
+        let (energy, slope) = reference(images, None, dims, radius, 1.0);
+        let (e, s) = found(device, images, None, dims, radius, 1.0);
+        assert!((e - energy).abs() < 1e-5, "{radius:?}: {e} instead of {energy}");
+        let largest = slope.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
+        // Each window is as near its largest correlation as the noise allows: little is left of it.
+        assert_close("flat", &s, &slope, 1e-2 * largest);
+        let flat = vec![5.0; len(dims)];
+        for images in [[&flat[..], &m[..]], [&f[..], &flat[..]], [&flat[..], &flat[..]]] {
+            let (e, s) = found(device, images, None, dims, radius, 1.0);
+            assert!(e.abs() < 1e-6, "{e}");
+            assert!(s.iter().all(|v| v.abs() < 1e-6), "{radius:?}");
+        }
+    }
+}
+
+/// `E(m + h v) − E(m − h v) = 2 h ⟨slope, v⟩` but for the third power of `h`.
+pub(crate) fn local_correlation_derivative<D: Device>(device: &D) {
+    for (dims, radius) in [([37, 23, 11], [2; 3]), ([33, 21, 1], [4; 3]), ([70, 9, 6], [3, 5, 1])] {
+        let [f, m] = images(dims);
+        let weights = weights(dims);
+        let direction: Vec<f64> = indices(dims)
+            .map(|[x, y, z]| (0.2 * x as f64).cos() + (0.3 * y as f64 + 0.1 * z as f64).sin())
+            .collect();
+        for w in [None, Some(&weights[..])] {
+            let moved =
+                |h: f64| -> Vec<f64> { m.iter().zip(&direction).map(|(m, v)| m + h * v).collect() };
+            let dot = |slope: &mut dyn Iterator<Item = f64>| -> f64 {
+                slope.zip(&direction).map(|(s, v)| s * v).sum()
+            };
+            // In double precision the third power is seen.
+            let of = |h: f64| reference([&f, &moved(h)], w, dims, radius, 0.05).0;
+            let (_, slope) = reference([&f, &m], w, dims, radius, 0.05);
+            let exact = dot(&mut slope.iter().copied());
+            let error = |h: f64| ((of(h) - of(-h)) - 2.0 * h * exact).abs();
+            let (large, small) = (error(0.02), error(0.01));
+            assert!(small < 1e-4 * exact.abs(), "{dims:?}: {small} of {exact}");
+            assert!((large / small - 8.0).abs() < 0.5, "{dims:?}: {large} and {small}");
+            // And the device's own energies and slope agree.
+            let h = 0.02;
+            let of = |h: f64| found(device, [&f, &moved(h)], w, dims, radius, 0.05).0;
+            let (_, slope) = found(device, [&f, &m], w, dims, radius, 0.05);
+            let slope = dot(&mut slope.iter().map(|&s| f64::from(s)));
+            let difference = (of(h) - of(-h)) / (2.0 * h);
+            assert!(
+                (difference - slope).abs() < 1e-3 * slope.abs() + 1e-5,
+                "{dims:?} {}: {difference} instead of {slope}",
+                w.is_some()
+            );
+        }
+    }
+}
+
+/// More than 65535 rows.
+pub(crate) fn many_rows<D: Device>(device: &D) {
+    let dims = [3, 300, 230];
+    let [f, m] = images(dims);
+    let (energy, slope) = reference([&f, &m], None, dims, [1; 3], 0.1);
+    let (e, s) = found(device, [&f, &m], None, dims, [1; 3], 0.1);
+    assert!((e - energy).abs() < 1e-5, "{e} instead of {energy}");
+    let largest = slope.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
+    assert_close("many rows", &s, &slope, 3e-5 * largest);
+}
+
+pub(crate) const ROWS: [Binning; 3] = [
+    Binning { low: 200.0, high: 400.0, bins: 32 },
+    Binning { low: 290.0, high: 310.0, bins: 7 },
+    Binning { low: 300.0, high: 300.0, bins: 3 },
+];
+
+pub(crate) const COLUMNS: [ParzenBins; 2] = [
+    ParzenBins { low: -7.0, high: -1.0, count: 36 },
+    ParzenBins { low: -3.0, high: -2.5, count: 6 },
+];
+
+/// The place of a value among the columns, and whether it is within the range.
+fn place(columns: &ParzenBins, value: f64) -> (f64, bool) {
+    let margin = ParzenBins::MARGIN as f64;
+    let last = columns.count as f64 - 1.0 - margin;
+    let u = (value - f64::from(columns.low)) * f64::from(columns.per_value()) + margin;
+    (u.clamp(margin, last), (margin..=last).contains(&u))
+}
+
+/// The cubic B-spline and its derivative.
+fn spline(x: f64) -> (f64, f64) {
+    let (a, sign) = (x.abs(), x.signum());
+    if a < 1.0 {
+        (2.0 / 3.0 - a * a + a * a * a / 2.0, sign * (1.5 * a * a - 2.0 * a))
+    } else if a < 2.0 {
+        ((2.0 - a).powi(3) / 6.0, -sign * (2.0 - a).powi(2) / 2.0)
+    } else {
+        (0.0, 0.0)
+    }
+}
+
+fn expected_histogram(
+    [f, m]: [&[f64]; 2],
+    w: Option<&[f64]>,
+    rows: &Binning,
+    columns: &ParzenBins,
+) -> Vec<f64> {
+    let mut sums = vec![0.0; rows.bins * columns.count];
+    for i in 0..f.len() {
+        let (row, (u, _)) = (rows.bin(f[i] as f32), place(columns, m[i]));
+        for (k, sum) in sums[row * columns.count..][..columns.count].iter_mut().enumerate() {
+            *sum += w.map_or(1.0, |w| w[i]) * spline(u - k as f64).0;
+        }
+    }
+    sums
+}
+
+fn expected_slopes(
+    [f, m]: [&[f64]; 2],
+    w: Option<&[f64]>,
+    rows: &Binning,
+    columns: &ParzenBins,
+    table: &[f64],
+) -> Vec<f64> {
+    let slope = |i: usize| {
+        let (row, (u, within)) = (rows.bin(f[i] as f32), place(columns, m[i]));
+        let row = &table[row * columns.count..][..columns.count];
+        let sum: f64 = row.iter().enumerate().map(|(k, t)| t * spline(u - k as f64).1).sum();
+        let held = if within { w.map_or(1.0, |w| w[i]) } else { 0.0 };
+        held * sum * f64::from(columns.per_value())
+    };
+    (0..f.len()).map(slope).collect()
+}
+
+pub(crate) fn found_histogram<D: Device>(
+    device: &D,
+    [f, m]: [&[f64]; 2],
+    w: Option<&[f64]>,
+    rows: &Binning,
+    columns: &ParzenBins,
+) -> Vec<f64> {
+    let [f, m] = [f, m].map(|image| upload(device, image));
+    let w = w.map(|w| upload(device, w));
+    device.pair_histogram(&f, &m, w.as_ref(), rows, columns).unwrap()
+}
+
+pub(crate) fn found_slopes<D: Device>(
+    device: &D,
+    [f, m]: [&[f64]; 2],
+    w: Option<&[f64]>,
+    rows: &Binning,
+    columns: &ParzenBins,
+    table: &[f64],
+) -> Vec<f32> {
+    let mut slope = device.alloc(f.len()).unwrap();
+    let [f, m] = [f, m].map(|image| upload(device, image));
+    let w = w.map(|w| upload(device, w));
+    device.pair_slopes(&f, &m, w.as_ref(), rows, columns, table, &mut slope).unwrap();
+    device.into_host(slope).unwrap()
+}
+
+pub(crate) fn table(rows: &Binning, columns: &ParzenBins) -> Vec<f64> {
+    let mut random = Random::new(73);
+    (0..rows.bins * columns.count).map(|_| random.between(-2.0, 1.0)).collect()
+}
+
+pub(crate) fn histogram<D: Device>(device: &D) {
+    for dims in SIZES {
+        let [f, m] = images(dims);
+        let weights: Vec<f64> = weights(dims).iter().map(|w| 100.0 * w).collect();
+        let weights = single(&weights);
+        for (rows, columns) in ROWS.iter().flat_map(|r| COLUMNS.iter().map(move |c| (r, c))) {
+            for w in [None, Some(&weights[..])] {
+                let expected = expected_histogram([&f, &m], w, rows, columns);
+                let found = found_histogram(device, [&f, &m], w, rows, columns);
+                assert_eq!(found.len(), expected.len());
+                let unit = if w.is_some() { 5e-3 } else { 4e-5 };
+                for (i, (&f, &e)) in found.iter().zip(&expected).enumerate() {
+                    let close = (f - e).abs() < unit * e.sqrt().max(1.0) + 1e-4 * e;
+                    assert!(close, "{dims:?} {rows:?} {columns:?}: entry {i} is {f}, not {e}");
+                }
+            }
+        }
+    }
+    // Entries that are too many for the memory of a block, and no voxels at all.
+    let dims = [37, 23, 11];
+    let [f, m] = images(dims);
+    let rows = Binning { low: 200.0, high: 400.0, bins: 500 };
+    let columns = ParzenBins { low: -7.0, high: -1.0, count: 300 };
+    let expected = expected_histogram([&f, &m], None, &rows, &columns);
+    let found = found_histogram(device, [&f, &m], None, &rows, &columns);
+    assert!(found.iter().zip(&expected).all(|(f, e)| (f - e).abs() < 1e-3));
+    let none = found_histogram(device, [&[], &[]], None, &ROWS[1], &COLUMNS[1]);
+    assert!(none.len() == 42 && none.iter().all(|&v| v == 0.0));
+    let zeros = vec![0.0; len(dims)];
+    let none = found_histogram(device, [&f, &m], Some(&zeros), &ROWS[1], &COLUMNS[1]);
+    assert!(none.iter().all(|&v| v == 0.0));
+}
+
+pub(crate) fn slopes<D: Device>(device: &D) {
+    for dims in SIZES {
+        let [f, m] = images(dims);
+        let weights = weights(dims);
+        for (rows, columns) in ROWS.iter().flat_map(|r| COLUMNS.iter().map(move |c| (r, c))) {
+            let table = table(rows, columns);
+            for w in [None, Some(&weights[..])] {
+                let expected = expected_slopes([&f, &m], w, rows, columns, &table);
+                let found = found_slopes(device, [&f, &m], w, rows, columns, &table);
+                let name = format!("{dims:?} {rows:?} {columns:?} {}", w.is_some());
+                assert_close(&name, &found, &expected, 3e-5 * f64::from(columns.per_value()));
+            }
+        }
+    }
+    let dims = [37, 23, 11];
+    let [f, m] = images(dims);
+    let rows = Binning { low: 200.0, high: 400.0, bins: 500 };
+    let columns = ParzenBins { low: -7.0, high: -1.0, count: 300 };
+    let table = table(&rows, &columns);
+    let expected = expected_slopes([&f, &m], None, &rows, &columns, &table);
+    let found = found_slopes(device, [&f, &m], None, &rows, &columns, &table);
+    assert_close("large table", &found, &expected, 5e-3);
+}
+
+/// A function of the histogram and its slope: that of a table is the sum of the entries times it.
+pub(crate) fn histogram_derivative<D: Device>(device: &D) {
+    let dims = [37, 23, 11];
+    let [f, m] = images(dims);
+    let weights = weights(dims);
+    let (rows, columns) = (&ROWS[0], &ParzenBins { low: -9.0, high: 1.0, count: 30 });
+    let table = table(rows, columns);
+    let direction: Vec<f64> = indices(dims).map(|[x, y, _]| (0.1 * (x + y) as f64).cos()).collect();
+    let h = 2f64.powi(-6);
+    let of = |h: f64| -> f64 {
+        let m: Vec<f64> = m.iter().zip(&direction).map(|(m, v)| m + h * v).collect();
+        let sums = found_histogram(device, [&f, &m], Some(&weights), rows, columns);
+        sums.iter().zip(&table).map(|(s, t)| s * t).sum()
+    };
+    let slope = found_slopes(device, [&f, &m], Some(&weights), rows, columns, &table);
+    let dot: f64 = slope.iter().zip(&direction).map(|(&s, v)| f64::from(s) * v).sum();
+    let difference = (of(h) - of(-h)) / (2.0 * h);
+    assert!((difference - dot).abs() < 2e-3 * dot.abs(), "{difference} instead of {dot}");
+}
+
+/// Values beyond the columns are held at their ends, where the slope is zero.
+pub(crate) fn outside_the_range<D: Device>(device: &D) {
+    let columns = ParzenBins { low: 0.0, high: 10.0, count: 15 };
+    let rows = Binning { low: 0.0, high: 2.0, bins: 2 };
+    let (f, m) = ([0.0, 1.5, -7.0, 1e9, 0.5], [-1e30, 1e30, -0.001, 10.001, 5.0]);
+    let sums = found_histogram(device, [&f, &m], None, &rows, &columns);
+    let expected = expected_histogram([&f, &m], None, &rows, &columns);
+    assert!(sums.iter().zip(&expected).all(|(f, e)| (f - e).abs() < 4e-5), "{sums:?}");
+    let table: Vec<f64> = (0..30).map(f64::from).collect();
+    let slope = found_slopes(device, [&f, &m], None, &rows, &columns, &table);
+    assert_eq!(slope[..4], [0.0; 4]);
+    assert!((slope[4] - 1.0).abs() < 1e-5, "{slope:?}");
+}
+
+pub(crate) fn errors<D: Device>(device: &D) {
+    let dims = [4, 3, 2];
+    let image = |n: usize| device.alloc::<f32>(n).unwrap();
+    let (f, m, mut slope) = (image(24), image(24), image(24));
+    let mut energy = device.alloc::<f64>(1).unwrap();
+    let fails = |f: &D::Buffer<f32>, m, w: Option<&D::Buffer<f32>>, dims, noise, n, e| {
+        let (mut slope, mut energy) = (image(n), device.alloc::<f64>(e).unwrap());
+        let alone = device.local_correlation(f, m, w, dims, [1; 3], noise, &mut slope, &mut energy);
+        let mut other = image(n);
+        let both = device.local_correlation_of_both(
+            f,
+            m,
+            w,
+            dims,
+            [1; 3],
+            noise,
+            &mut slope,
+            &mut other,
+            &mut energy,
+        );
+        assert_eq!(alone.is_err(), both.is_err());
+        alone.is_err()
+    };
+    let short = image(23);
+    let zeros = image(24);
+    assert!(fails(&short, &m, None, dims, 1.0, 24, 1));
+    assert!(fails(&f, &short, None, dims, 1.0, 24, 1));
+    assert!(fails(&f, &m, Some(&short), dims, 1.0, 24, 1));
+    assert!(fails(&f, &m, Some(&zeros), dims, 1.0, 24, 1));
+    assert!(fails(&f, &m, None, [4, 3, 0], 1.0, 24, 1));
+    for noise in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-60] {
+        assert!(fails(&f, &m, None, dims, noise, 24, 1));
+    }
+    assert!(fails(&f, &m, None, dims, 1.0, 23, 1));
+    assert!(fails(&f, &m, None, dims, 1.0, 24, 2));
+    assert!(!fails(&f, &m, None, dims, 1.0, 24, 1));
+    for n in [23, 25] {
+        let (mut other, energy) = (image(n), &mut energy);
+        let both = device.local_correlation_of_both(
+            &f, &m, None, dims, [1; 3], 1.0, &mut other, &mut slope, energy,
+        );
+        assert!(both.is_err());
+    }
+    device
+        .local_correlation(&f, &m, None, dims, [usize::MAX; 3], 1.0, &mut slope, &mut energy)
+        .unwrap();
+
+    let rows = Binning { low: 0.0, high: 1.0, bins: 4 };
+    let columns = ParzenBins { low: 0.0, high: 1.0, count: 8 };
+    let histogram = |f, m, w: Option<&D::Buffer<f32>>, rows: &Binning, columns: &ParzenBins| {
+        device.pair_histogram(f, m, w, rows, columns).is_err()
+    };
+    assert!(!histogram(&f, &m, None, &rows, &columns));
+    assert!(histogram(&short, &m, None, &rows, &columns));
+    assert!(histogram(&f, &m, Some(&short), &rows, &columns));
+    let mut weights = vec![1.0; 24];
+    assert!(!histogram(&f, &m, Some(&device.upload(&weights).unwrap()), &rows, &columns));
+    weights[7] = -1e-6;
+    assert!(histogram(&f, &m, Some(&device.upload(&weights).unwrap()), &rows, &columns));
+    for bad in [
+        Binning { bins: 0, ..rows },
+        Binning { bins: 1 << 21, ..rows },
+        Binning { low: f32::NAN, ..rows },
+    ] {
+        assert!(histogram(&f, &m, None, &bad, &columns));
+    }
+    for bad in [
+        ParzenBins { count: 5, ..columns },
+        ParzenBins { high: 0.0, ..columns },
+        ParzenBins { high: f32::INFINITY, ..columns },
+    ] {
+        assert!(histogram(&f, &m, None, &rows, &bad));
+    }
+    let large = ParzenBins { count: 1 << 16, ..columns };
+    assert!(histogram(&f, &m, None, &Binning { bins: 1 << 10, ..rows }, &large));
+    let slopes = |n: usize, entries: usize| {
+        let mut slope = image(n);
+        device.pair_slopes(&f, &m, None, &rows, &columns, &vec![0.0; entries], &mut slope).is_err()
+    };
+    assert!(!slopes(24, 32) && slopes(23, 32) && slopes(24, 31));
+}
+
+pub(crate) fn bits<D: Device>(device: &D) -> Results {
+    let mut results = Results::new();
+    for dims in [[37, 23, 11], [16, 16, 1], [70, 9, 6], [9, 61, 47]] {
+        let [f, m] = images(dims);
+        let weights = weights(dims);
+        for radius in RADII {
+            let w = (radius[0] % 2 == 0).then_some(&weights[..]);
+            let (energy, mut values) = found(device, [&f, &m], w, dims, radius, 0.02);
+            let bits = energy.to_bits();
+            values.extend([bits as u32, (bits >> 32) as u32].map(f32::from_bits));
+            results.push((format!("local correlation {dims:?} {radius:?}"), values));
+        }
+    }
+    results
+}
+
+pub(crate) fn bits_of_pairs<D: Device>(device: &D) -> Results {
+    let mut results = Results::new();
+    for dims in [[37, 23, 11], [90, 81, 50]] {
+        let [f, m] = images(dims);
+        let weights = weights(dims);
+        for (rows, columns) in ROWS.iter().flat_map(|r| COLUMNS.iter().map(move |c| (r, c))) {
+            for w in [None, Some(&weights[..])] {
+                let name = format!("{dims:?} {rows:?} {columns:?} {}", w.is_some());
+                let sums = found_histogram(device, [&f, &m], w, rows, columns);
+                let bits = sums.iter().map(|s| s.to_bits());
+                let halves = bits.flat_map(|b| [b as u32, (b >> 32) as u32]).map(f32::from_bits);
+                results.push((format!("histogram {name}"), halves.collect()));
+                let table = table(rows, columns);
+                let slopes = found_slopes(device, [&f, &m], w, rows, columns, &table);
+                results.push((format!("slopes {name}"), slopes));
+            }
+        }
+    }
+    results
+}
