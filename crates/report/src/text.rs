@@ -150,9 +150,7 @@ pub(crate) fn title(name: &str) -> String {
         } else if word == "xray" {
             words.push("X-ray".to_owned());
         } else if words.is_empty() {
-            let mut letters = word.chars();
-            let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
-            words.push(first + letters.as_str());
+            words.push(sentence(word));
         } else {
             words.push(word.to_owned());
         }

@@ -157,11 +157,14 @@ pub(crate) fn add(path: &mut String, line: &[[f64; 2]]) {
 
 /// A path of lines upon the picture of a plane; `class` says how they look.
 pub(crate) fn overlay(class: &str, plane: &Plane, path: &str) -> String {
+    over(class, plane.size(), &format!("<path d=\"{path}\"/>"))
+}
+
+/// An SVG upon a picture, which has so many units across and down.
+pub(crate) fn over(class: &str, [width, height]: [usize; 2], content: &str) -> String {
     format!(
-        "<svg class=\"{class}\" viewBox=\"0 0 {} {}\" preserveAspectRatio=\"none\" \
-         aria-hidden=\"true\"><path d=\"{path}\"/></svg>",
-        plane.width(),
-        plane.height()
+        "<svg class=\"{class}\" viewBox=\"0 0 {width} {height}\" preserveAspectRatio=\"none\" \
+         aria-hidden=\"true\">{content}</svg>"
     )
 }
 

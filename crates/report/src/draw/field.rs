@@ -5,11 +5,10 @@ use super::contour::{add, level_lines, overlay, simplified};
 use super::gallery::LETTERS;
 use super::intensity::Lattice;
 use super::key::Key;
-use super::picture::{
-    Picture, diverging, diverging_style, grey_and, grey_index, sequential, sequential_style,
-};
+use super::picture::{Picture, diverging, diverging_style, level, sequential, sequential_style};
 use super::plane::Plane;
 use super::studio::Studio;
+use super::window::quantile;
 use crate::error::Result;
 use crate::text::{fixed, number, thousands};
 use voxalign_image::{Grid, Vector3, VectorField, Volume};
@@ -80,9 +79,7 @@ impl<'s, 'a> Deformation<'s, 'a> {
         let mut logs: Vec<f32> = Lattice::new(grid.dims()).values(jacobian);
         logs.retain(|j| *j > 0.0 && j.is_finite());
         logs.iter_mut().for_each(|j| *j = j.ln().abs());
-        logs.sort_unstable_by(f32::total_cmp);
-        let typical = logs.get(logs.len().saturating_sub(1 + logs.len() / 1000));
-        let typical = f64::from(typical.copied().unwrap_or(0.0)).exp();
+        let typical = f64::from(quantile(&mut logs, 0.999).unwrap_or(0.0)).exp();
         let factor = FACTORS.into_iter().find(|f| *f >= typical).unwrap_or(8.0);
         let longest = (0..3)
             .filter(|&a| grid.dims()[a] > 1)
@@ -110,9 +107,8 @@ impl<'s, 'a> Deformation<'s, 'a> {
             "grid",
             &["Moving, deformed, with the grid that was deformed with it"],
             |_, plane, drawn| {
-                let pixels =
-                    drawn.moving[1].iter().map(|&v| grey_index(window.unit(v) * 0.8, 1)).collect();
-                Picture::coloured(plane, pixels, grey_and(&[EDGE]))
+                let greys = drawn.moving[1].iter().map(|&v| window.unit(v) * 0.8);
+                Picture::grey(plane.width(), plane.height(), greys)
             },
             |plane| self.lines(plane),
         )
@@ -248,8 +244,8 @@ impl<'s, 'a> Deformation<'s, 'a> {
                 .collect();
             let length =
                 |i: usize| parts.iter().map(|c| f64::from(c[i]).powi(2)).sum::<f64>().sqrt();
-            let level = |i| (255.0 * (length(i) / self.reach).min(1.0)).round() as u8;
-            let pixels = (0..plane.width() * plane.height()).map(level).collect();
+            let pixels = 0..plane.width() * plane.height();
+            let pixels = pixels.map(|i| level(length(i) / self.reach)).collect();
             Picture::coloured(plane, pixels, sequential())
         })
     }

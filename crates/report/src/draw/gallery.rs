@@ -11,19 +11,8 @@ use voxalign_image::{Grid, Vector3};
 pub(crate) const LETTERS: [[char; 2]; 3] = [['L', 'R'], ['P', 'A'], ['I', 'S']];
 
 /// Rows of pictures, one column a plane. `draw` gives the picture of a row and of the plane at a
-/// place of the list, `over` the HTML upon the pictures of a plane.
+/// place of the list, `over` the HTML upon it.
 pub(crate) fn rows(
-    planes: &[Plane],
-    id: &str,
-    rows: &[&str],
-    draw: impl Fn(usize, usize) -> Picture,
-    over: impl Fn(&Plane) -> String,
-) -> Result<String> {
-    rows_with(planes, id, rows, draw, |_, at| over(&planes[at]))
-}
-
-/// As [`rows`], with the HTML that `over` gives for a row and the plane at a place of the list.
-pub(crate) fn rows_with(
     planes: &[Plane],
     id: &str,
     rows: &[&str],

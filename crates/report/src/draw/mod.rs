@@ -76,22 +76,18 @@ pub fn standalone(svg: &str) -> String {
     }
 }
 
-/// The first of some grids, each with the role of its image, that is not this one, with that grid in words.
-pub(crate) fn other_grid(
+/// Whether images, each with its role, are on the grid of what is called `of`.
+pub(crate) fn check_grids(
+    of: &'static str,
     grid: &Grid,
-    grids: &[(&'static str, &Grid)],
-) -> Option<(&'static str, String)> {
+    images: &[(&'static str, &Grid)],
+) -> Result<()> {
     let tolerance = grid.spacing().into_iter().fold(f64::INFINITY, f64::min) * 0.01;
-    let other = grids.iter().find(|(_, other)| !other.approx_eq(grid, tolerance));
-    other.map(|(role, other)| (*role, other.to_string()))
-}
-
-/// Whether images, each with its role, are on the grid of the fixed image.
-pub(crate) fn check_grids(fixed: &Grid, grids: &[(&'static str, &Grid)]) -> Result<()> {
-    match other_grid(fixed, grids) {
+    match images.iter().find(|(_, other)| !other.approx_eq(grid, tolerance)) {
         None => Ok(()),
         Some((role, found)) => {
-            Err(ReportError::OtherGrid { role, found, fixed: fixed.to_string() })
+            let (found, grid) = (found.to_string(), grid.to_string());
+            Err(ReportError::OtherGrid { role, found, of, grid })
         }
     }
 }

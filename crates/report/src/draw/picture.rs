@@ -23,7 +23,7 @@ impl Picture {
         Self { width, height, pixels, palette: None }
     }
 
-    /// A picture for a plane from the numbers of colours, which may be [`grey_and`] some more.
+    /// A picture for a plane from the numbers of colours.
     pub(crate) fn coloured(plane: &Plane, pixels: Vec<u8>, palette: Vec<[u8; 3]>) -> Self {
         Self { width: plane.width(), height: plane.height(), pixels, palette: Some(palette) }
     }
@@ -33,7 +33,25 @@ impl Picture {
         Self::grey(plane.width(), plane.height(), values.iter().map(|&v| window.unit(v)))
     }
 
-    /// The same with the pixels of some lines in a colour, darker so that these show.
+    /// Greys from 0 to 1, `dim` times as bright, with some pixels in one of some colours: that of the number that `paint`
+    /// gives for a place in the list of pixels.
+    pub(crate) fn painted(
+        [width, height]: [usize; 2],
+        greys: impl Iterator<Item = f32>,
+        dim: f32,
+        colours: &[[u8; 3]],
+        paint: impl Fn(usize) -> Option<usize>,
+    ) -> Self {
+        let first = 256 - colours.len();
+        let pixel = |(i, grey): (usize, f32)| match paint(i) {
+            Some(number) => (first + number) as u8,
+            None => grey_index(grey * dim, colours.len()),
+        };
+        let pixels = greys.enumerate().map(pixel).collect();
+        Self { width, height, pixels, palette: Some(grey_and(colours)) }
+    }
+
+    /// An image on a plane with the pixels of some lines in a colour.
     pub(crate) fn with_lines(
         plane: &Plane,
         values: &[f32],
@@ -41,11 +59,8 @@ impl Picture {
         lines: &[bool],
         colour: [u8; 3],
     ) -> Self {
-        let pixels = values.iter().zip(lines).map(|(&v, &line)| match line {
-            true => 255,
-            false => grey_index(window.unit(v) * 0.85, 1),
-        });
-        Self::coloured(plane, pixels.collect(), grey_and(&[colour]))
+        let greys = values.iter().map(|&v| window.unit(v));
+        Self::painted(plane.size(), greys, 0.85, &[colour], |i| lines[i].then_some(0))
     }
 
     /// The compressed file.
@@ -144,6 +159,16 @@ pub(crate) fn diverging() -> Vec<[u8; 3]> {
         .collect()
 }
 
+/// The number among [`diverging`] colours of a value from -1 to 1, and beyond.
+pub(crate) fn signed_level(value: f64) -> u8 {
+    (128.0 + 127.0 * value.clamp(-1.0, 1.0)).round() as u8
+}
+
+/// The number among [`sequential`] colours of a value from 0 to 1, and beyond.
+pub(crate) fn level(value: f64) -> u8 {
+    (255.0 * value.clamp(0.0, 1.0)).round() as u8
+}
+
 /// Colours between stops as a style, from the left to the right.
 pub(crate) fn gradient<'a>(stops: impl IntoIterator<Item = &'a [u8; 3]>) -> String {
     let colours = stops.into_iter().map(|[r, g, b]| format!("#{r:02x}{g:02x}{b:02x}"));
@@ -177,7 +202,7 @@ pub(crate) fn sequential_style() -> String {
 }
 
 /// Grey levels with some colours at the end: value `v` below `256 - colours.len()` is a grey.
-pub(crate) fn grey_and(colours: &[[u8; 3]]) -> Vec<[u8; 3]> {
+fn grey_and(colours: &[[u8; 3]]) -> Vec<[u8; 3]> {
     let greys = 256 - colours.len().min(255);
     let top = (greys - 1).max(1);
     let level = |i: usize| ((i * 255 + top / 2) / top) as u8;
@@ -185,7 +210,7 @@ pub(crate) fn grey_and(colours: &[[u8; 3]]) -> Vec<[u8; 3]> {
 }
 
 /// The index of a grey, 0 to 1, in [`grey_and`] of so many colours.
-pub(crate) fn grey_index(value: f32, colours: usize) -> u8 {
+fn grey_index(value: f32, colours: usize) -> u8 {
     (value.clamp(0.0, 1.0) * (255 - colours) as f32 + 0.5) as u8
 }
 

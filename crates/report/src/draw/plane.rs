@@ -207,6 +207,11 @@ impl Plane {
         self.down.taps.len()
     }
 
+    /// Width and height of its picture, pixels.
+    pub(crate) fn size(&self) -> [usize; 2] {
+        [self.width(), self.height()]
+    }
+
     /// The values of an image on this plane, rows from the top; what is not a number becomes
     /// `fill`.
     pub(crate) fn draw(&self, image: &Volume<f32>, fill: f32) -> Vec<f32> {

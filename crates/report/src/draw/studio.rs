@@ -3,7 +3,7 @@
 use super::edges::{edges, outlines};
 use super::intensity::{BINS, Joint, Lattice, Transfer};
 use super::key::Key;
-use super::picture::{Picture, diverging, diverging_style, grey_and, grey_index, sequential};
+use super::picture::{Picture, diverging, diverging_style, sequential, signed_level};
 use super::plane::{Plane, along, check_memory, planes};
 use super::window::Window;
 use super::{check_grids, gallery, mask};
@@ -66,7 +66,7 @@ impl<'a> Images<'a> {
         ];
         grids.extend(self.fixed_mask.map(|mask| ("fixed mask", mask.grid())));
         grids.extend(labels.into_iter().filter_map(|(role, map)| Some((role, map?.grid()))));
-        check_grids(self.fixed.grid(), &grids)
+        check_grids("fixed image", self.fixed.grid(), &grids)
     }
 }
 
@@ -180,7 +180,7 @@ impl<'a> Studio<'a> {
         over: impl Fn(&Plane) -> String,
     ) -> Result<String> {
         let picture = |row: usize, at: usize| draw(row, &self.planes[at], &self.drawn[at]);
-        gallery::rows(&self.planes, id, rows, picture, over)
+        gallery::rows(&self.planes, id, rows, picture, |_, at| over(&self.planes[at]))
     }
 
     /// The fixed image, and the moving one before and after, under these names.
@@ -240,12 +240,8 @@ impl<'a> Studio<'a> {
 
     /// The edges of the fixed image over the moving one.
     pub(crate) fn edge_overlays(&self) -> Result<String> {
-        let lines: Vec<Vec<bool>> = self
-            .planes
-            .iter()
-            .zip(&self.drawn)
-            .map(|(p, drawn)| self.fixed_edges(p, drawn))
-            .collect();
+        let both = self.planes.iter().zip(&self.drawn);
+        let lines: Vec<Vec<bool>> = both.map(|(p, drawn)| self.fixed_edges(p, drawn)).collect();
         self.grid("edge", &["Before", "After"], |row, plane, drawn| {
             let at = self.planes.iter().position(|p| p == plane).unwrap_or(0);
             let values = &drawn.moving[row];
@@ -261,16 +257,12 @@ impl<'a> Studio<'a> {
     /// Fixed minus moving, the moving intensities mapped onto those of the fixed image.
     pub(crate) fn differences(&self) -> Result<String> {
         let draw = |row: usize, plane: &Plane, drawn: &Drawn| {
-            let pixels = drawn.fixed.iter().zip(&drawn.moving[row]);
             let window = self.fixed_window;
-            let pixels = pixels
-                .map(|(&f, &m)| {
-                    let difference = f.clamp(window.low, window.high) - self.transfer.apply(m);
-                    let t = (difference / self.difference_scale).clamp(-1.0, 1.0);
-                    (128.0 + 127.0 * t).round() as u8
-                })
-                .collect();
-            Picture::coloured(plane, pixels, diverging())
+            let pixels = drawn.fixed.iter().zip(&drawn.moving[row]).map(|(&f, &m)| {
+                let difference = f.clamp(window.low, window.high) - self.transfer.apply(m);
+                signed_level(f64::from(difference / self.difference_scale))
+            });
+            Picture::coloured(plane, pixels.collect(), diverging())
         };
         self.grid_with("difference", &["Before", "After"], draw, |plane| self.mask(plane))
     }
@@ -314,16 +306,13 @@ impl<'a> Studio<'a> {
             let width = plane.width();
             let ours = outlines(&plane.nearest(fixed), width);
             let theirs = outlines(&plane.nearest(rows[row].1), width);
-            let pixels = drawn.fixed.iter().zip(ours.iter().zip(&theirs));
-            let pixels = pixels
-                .map(|(&v, lines)| match lines {
-                    (true, false) => 253,
-                    (false, true) => 254,
-                    (true, true) => 255,
-                    _ => grey_index(self.fixed_window.unit(v) * 0.7, 3),
-                })
-                .collect();
-            Picture::coloured(plane, pixels, grey_and(&OUTLINES))
+            let greys = drawn.fixed.iter().map(|&v| self.fixed_window.unit(v));
+            Picture::painted(plane.size(), greys, 0.7, &OUTLINES, |i| match (ours[i], theirs[i]) {
+                (true, false) => Some(0),
+                (false, true) => Some(1),
+                (true, true) => Some(2),
+                _ => None,
+            })
         }))
     }
 

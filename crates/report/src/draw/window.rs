@@ -69,8 +69,8 @@ fn part(values: &[f32], low: f32, high: f32) -> f64 {
     within as f64 / values.len().max(1) as f64
 }
 
-/// The value below which a part of the values lies.
-fn quantile(values: &mut [f32], part: f64) -> Option<f32> {
+/// The value below which a part of the values lies; none without values.
+pub(crate) fn quantile(values: &mut [f32], part: f64) -> Option<f32> {
     let last = values.len().checked_sub(1)?;
     let at = (part * last as f64).round() as usize;
     Some(*values.select_nth_unstable_by(at, f32::total_cmp).1)

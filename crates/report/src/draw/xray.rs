@@ -2,6 +2,7 @@
 
 pub use crate::record::ViewRecord;
 
+use super::contour::over;
 use super::picture::{Picture, Shown};
 use super::window::Window;
 use crate::error::{ReportError, Result};
@@ -34,7 +35,7 @@ impl<'a> XrayPicture<'a> {
 
     /// What a region of a detector of this size shows: the values of an image, and its columns and rows; nothing where
     /// values and pixels are not as many, or the region has none of them.
-    pub(crate) fn part(&self, region: [usize; 4], size: [usize; 2]) -> Option<Part> {
+    pub(crate) fn part(&self, region: [usize; 4], size: [usize; 2]) -> Option<Pixels> {
         let [columns, rows] = self.dims;
         let ([left, right], [top, bottom]) = within(region, size, self.dims);
         if columns.checked_mul(rows) != Some(self.values.len()) || left >= right || top >= bottom {
@@ -42,14 +43,14 @@ impl<'a> XrayPicture<'a> {
         }
         let lines = self.values.chunks_exact(columns).take(bottom).skip(top);
         let values = lines.flat_map(|line| &line[left..right]).copied().collect();
-        Some(Part { dims: [right - left, bottom - top], values, inverted: self.inverted })
+        Some(Pixels { width: right - left, height: bottom - top, values, inverted: self.inverted })
     }
 
     /// The image with at most so many pixels along each side: means of squares of pixels.
     ///
     /// # Errors
     /// [`ReportError::Pixels`] where values and pixels are not as many, [`ReportError::OutOfMemory`].
-    pub(crate) fn reduced(&self, most: usize) -> Result<Reduced> {
+    pub(crate) fn reduced(&self, most: usize) -> Result<Pixels> {
         let [columns, rows] = self.dims;
         if self.values.is_empty() || columns.checked_mul(rows) != Some(self.values.len()) {
             let found = self.values.len();
@@ -71,20 +72,7 @@ impl<'a> XrayPicture<'a> {
                 values.push(if count > 0 { (sum / f64::from(count)) as f32 } else { f32::NAN });
             }
         }
-        Ok(Reduced { width, height, values, inverted: self.inverted })
-    }
-}
-
-/// A part of an image.
-pub(crate) struct Part {
-    dims: [usize; 2],
-    values: Vec<f32>,
-    inverted: bool,
-}
-
-impl Part {
-    pub(crate) fn picture(&self) -> XrayPicture<'_> {
-        XrayPicture { dims: self.dims, values: &self.values, inverted: self.inverted }
+        Ok(Pixels { width, height, values, inverted: self.inverted })
     }
 }
 
@@ -98,15 +86,20 @@ fn within(region: [usize; 4], size: [usize; 2], picture: [usize; 2]) -> ([usize;
     (range(0), range(1))
 }
 
-/// An image of so many pixels as are drawn.
-pub(crate) struct Reduced {
+/// A part of an image, or one of so many pixels as are drawn.
+pub(crate) struct Pixels {
     pub(crate) width: usize,
     pub(crate) height: usize,
     pub(crate) values: Vec<f32>,
     inverted: bool,
 }
 
-impl Reduced {
+impl Pixels {
+    pub(crate) fn picture(&self) -> XrayPicture<'_> {
+        let dims = [self.width, self.height];
+        XrayPicture { dims, values: &self.values, inverted: self.inverted }
+    }
+
     /// From 0, black, to 1, which most is absorbed at; what is not a number is black.
     pub(crate) fn unit(&self, window: Window) -> impl Iterator<Item = f32> {
         self.values.iter().map(move |&v| match window.unit(v) {
@@ -166,11 +159,8 @@ pub(crate) fn frame(
 /// The outline of a region of the detector upon its pictures; nothing where there is none.
 pub(crate) fn outline(region: Option<[usize; 4]>, size: [usize; 2]) -> String {
     region.map_or_else(String::new, |[x, y, width, height]| {
-        format!(
-            "<svg class=\"over mask\" viewBox=\"0 0 {} {}\" preserveAspectRatio=\"none\" \
-             aria-hidden=\"true\"><path d=\"M{x} {y}h{width}v{height}h-{width}z\"/></svg>",
-            size[0], size[1]
-        )
+        let path = format!("<path d=\"M{x} {y}h{width}v{height}h-{width}z\"/>");
+        over("over mask", size, &path)
     })
 }
 
@@ -225,7 +215,7 @@ pub(crate) mod tests {
         assert_eq!(part, [2.5]);
         let part = picture.inverted().part([2, 1, 3, 2], [7, 5]).unwrap();
         assert_eq!(
-            (part.dims, &part.values[..], part.inverted),
+            (part.picture().dims, &part.values[..], part.inverted),
             ([3, 2], &[2., 3., 4., 2., 3., 4.][..], true)
         );
         // Of a picture with half as many pixels as its detector.
@@ -234,7 +224,7 @@ pub(crate) mod tests {
         assert!(XrayPicture::new([7, 6], &values).part([0, 0, 2, 2], [7, 5]).is_none());
         let window = Window { low: 0.5, high: 6.0 };
         let inverted = picture.inverted().reduced(4).unwrap();
-        let units = |r: &Reduced| r.unit(window).take(4).collect::<Vec<_>>();
+        let units = |r: &Pixels| r.unit(window).take(4).collect::<Vec<_>>();
         assert_eq!([units(&half)[3], units(&inverted)[3]], [1.0, 0.0]);
         let holes = [f32::NAN, 2.0, f32::NAN, f32::NAN];
         let reduced = XrayPicture::new([4, 1], &holes).reduced(2).unwrap();

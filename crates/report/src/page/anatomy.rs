@@ -78,6 +78,7 @@ pub fn render(report: &AnatomyReport<'_>) -> Result<String> {
     let grid = report.deform.images.fixed.grid();
     for class in &report.classes {
         check_grids(
+            "fixed image",
             grid,
             &[
                 ("fixed probability", class.fixed.grid()),
@@ -140,7 +141,8 @@ fn contours(studio: &Studio<'_>, classes: &[ClassImages<'_>]) -> Result<String> 
     let mut out = String::new();
     for (row, name) in ["Before", "After"].into_iter().enumerate() {
         let draw = |_: usize, at: usize| studio.fixed_picture(at);
-        let over = |plane: &Plane| {
+        let over = |_: usize, at: usize| {
+            let plane = &studio.planes[at];
             lines("over class fixed", plane, &ours)
                 + &lines("over class moving", plane, &theirs[row])
         };
@@ -164,13 +166,13 @@ fn pictures(page: &mut Page, report: &AnatomyReport<'_>) -> Result<()> {
         Row { name: name.into(), image, layers: layers.collect() }
     });
     if !report.shapes.is_empty() {
-        let html = Sections { rows: rows.into() }.figure(
-            "fig-sections",
+        page.sections(
+            "Shapes upon slices",
+            &Sections { rows: rows.into() },
             "Shapes upon slices",
             "where shapes cut the slices of the fixed image: blue of the fixed anatomy, orange of \
              the moving one. Good alignment: orange lines lie on the blue ones, and both on what they are the border of.",
         )?;
-        page.add("Shapes upon slices", Section::new("fig-sections", html));
     }
     let mut pairs = Vec::new();
     for marks in &report.marks {
@@ -190,14 +192,12 @@ fn pictures(page: &mut Page, report: &AnatomyReport<'_>) -> Result<()> {
     }
     let scale =
         (!report.shapes.is_empty()).then(|| Scale::new("distance to the fixed shape", "mm"));
-    let html = Scene { layers, scale }.figure(
-        "fig-3d",
+    page.solid(
+        &Scene { layers, scale },
         "Shapes in 3D",
         "the fixed shapes in pale blue, and the moving ones brought to them, coloured by how far \
          each place is from the fixed shape. What is dark is followed; what shines is where the shapes differ still.",
-    )?;
-    page.add("3D", Section::new("fig-3d", html));
-    Ok(())
+    )
 }
 
 /// The tables of shapes and landmarks; nothing where there are none.

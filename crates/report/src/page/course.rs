@@ -109,6 +109,13 @@ pub(crate) struct Labels<'a> {
     pub(crate) only: Option<&'a str>,
 }
 
+impl<'a> Labels<'a> {
+    /// A chart of one curve alone, which is named as the axis is.
+    pub(crate) const fn only(id: &'a str, what: &'a str, axis: &'a str) -> Self {
+        Self { id, axis, what, only: Some(axis) }
+    }
+}
+
 /// A chart of the energy.
 pub(crate) const ENERGY: Labels<'_> =
     Labels { id: "svg-energy", axis: "energy", what: "Energy", only: None };

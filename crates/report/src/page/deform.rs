@@ -120,14 +120,13 @@ pub(crate) fn render_with(
 ) -> Result<String> {
     let record = report.record;
     check_grids(
+        "fixed image",
         report.images.fixed.grid(),
         &[("Jacobian", report.jacobian.grid()), ("displacement field", report.field.grid())],
     )?;
     let studio = Studio::new(report.images)?;
     let deformation = Deformation::new(&studio, report.jacobian, report.field);
-    let mut page = Page::default();
-    page.add("Verdict", words::verdict(record));
-    page.add("", words::cards(record, cards(record, &deformation)));
+    let mut page = Page::on(record, cards(record, &deformation));
     page.add("Compare", comparison(&studio.planes, &FIXED_AND_MOVING));
     pair::slices(
         &mut page,
@@ -186,8 +185,7 @@ pub(crate) fn render_with(
     if [x, y, z] != [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]] {
         page.add("", words::transform(&record.transform, "The affine part"));
     }
-    page.add("Details", words::details(record));
-    Ok(page.finish(&Heading::of_pair(record, "deformable")))
+    Ok(page.finish(record, &Heading::of_pair(record, "deformable")))
 }
 
 /// The most telling numbers.

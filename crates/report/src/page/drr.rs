@@ -52,14 +52,13 @@ pub fn render(report: &DrrReport<'_>) -> Result<String> {
     page.add("Images", gallery(report)?);
     page.add("Values", values(record));
     page.add("Geometry", geometry(record));
-    page.add("Details", words::details(&run));
     let title = "Simulated X-ray images";
     let count = match record.images.len() {
         1 => "One image".to_owned(),
         n => format!("{n} images"),
     };
     let line = format!("{count} of {}", ct_name(&record.provenance));
-    Ok(page.finish(&Heading::new(&format!("{title}: {line}"), title, &line, &run)))
+    Ok(page.finish(&run, &Heading::new(&format!("{title}: {line}"), title, &line, &run)))
 }
 
 /// The least and largest value with what they are, as HTML.

@@ -18,24 +18,25 @@ impl Section {
 
 /// A figure with its heading and what says how to read it; nothing where its body is empty. All but the heading is HTML.
 pub(crate) fn figure(id: &str, title: &str, body: &str, caption: &str) -> Section {
-    if body.is_empty() {
-        return Section::default();
-    }
-    let id_of = if id.is_empty() { String::new() } else { format!(" id=\"{id}\"") };
     let caption = match caption {
         "" => String::new(),
         caption => format!("<figcaption><b>How to read it:</b> {caption}</figcaption>"),
     };
-    Section::new(id, format!("<figure{id_of}><h2>{}</h2>{body}{caption}</figure>", escape(title)))
+    headed("figure", id, title, body, &caption)
 }
 
 /// A section with its heading; nothing where its body is empty. The body is HTML.
 pub(crate) fn section(id: &str, title: &str, body: &str) -> Section {
+    headed("section", id, title, body, "")
+}
+
+fn headed(tag: &str, id: &str, title: &str, body: &str, end: &str) -> Section {
     if body.is_empty() {
         return Section::default();
     }
-    let id_of = if id.is_empty() { String::new() } else { format!(" id=\"{id}\"") };
-    Section::new(id, format!("<section{id_of}><h2>{}</h2>{body}</section>", escape(title)))
+    let attribute = if id.is_empty() { String::new() } else { format!(" id=\"{id}\"") };
+    let title = escape(title);
+    Section::new(id, format!("<{tag}{attribute}><h2>{title}</h2>{body}{end}</{tag}>"))
 }
 
 /// A chart that can be scrolled where the window is narrow; nothing where there is none.

@@ -21,10 +21,13 @@ pub mod timeline;
 pub mod track;
 mod words;
 
+use crate::draw::meshes::{Scene, Sections};
+use crate::error::Result;
 use crate::record::{HostRecord, RunRecord};
 use crate::text::{escape, title};
 use html::{Section, file_name};
 use std::fmt::Write as _;
+use words::Card;
 
 /// A page while it is made: its sections, and the links to them.
 #[derive(Debug, Default)]
@@ -34,6 +37,14 @@ pub(crate) struct Page {
 }
 
 impl Page {
+    /// A page on a run that begins with its verdict and the most telling numbers.
+    pub(crate) fn on(run: &RunRecord, cards: Vec<Card>) -> Self {
+        let mut page = Self::default();
+        page.add("Verdict", words::verdict(run));
+        page.add("", words::cards(run, cards));
+        page
+    }
+
     /// Adds a section under the name that its link has, which is none where it is empty. A section that is empty is left
     /// out, and its link.
     pub(crate) fn add(&mut self, link: &str, section: Section) {
@@ -59,8 +70,28 @@ impl Page {
         self.add(link, html::figure(id, title, body, caption));
     }
 
-    /// The page under its heading, with the script that pages on registrations have.
-    pub(crate) fn finish(self, heading: &Heading) -> String {
+    /// Adds meshes in 3D; the caption is HTML.
+    pub(crate) fn solid(&mut self, scene: &Scene<'_>, title: &str, caption: &str) -> Result<()> {
+        self.add("3D", Section::new("fig-3d", scene.figure("fig-3d", title, caption)?));
+        Ok(())
+    }
+
+    /// Adds meshes upon slices under the name that the link has; the caption is HTML.
+    pub(crate) fn sections(
+        &mut self,
+        link: &str,
+        sections: &Sections<'_>,
+        title: &str,
+        caption: &str,
+    ) -> Result<()> {
+        let id = "fig-sections";
+        self.add(link, Section::new(id, sections.figure(id, title, caption)?));
+        Ok(())
+    }
+
+    /// The page under its heading, with the details of the run, and the script that pages on runs have.
+    pub(crate) fn finish(mut self, run: &RunRecord, heading: &Heading) -> String {
+        self.add("Details", words::details(run));
         let footer =
             "<footer>This file is self-contained: it loads nothing and sends nothing.</footer>";
         let script = include_str!("script.js");
@@ -113,9 +144,7 @@ pub(crate) struct Heading {
 impl Heading {
     /// The heading of a page on what a run made; `title`, `heading` and `line` are HTML.
     pub(crate) fn new(title: &str, heading: &str, line: &str, record: &RunRecord) -> Self {
-        let dot = if record.date.is_empty() { "" } else { " \u{b7} " };
-        let program = format!("{} {}{dot}{}", record.program, record.version, record.date);
-        let lines = vec![line.to_owned(), escape(&program)];
+        let lines = vec![line.to_owned(), escape(&record.line())];
         Self { title: title.to_owned(), heading: heading.to_owned(), lines }
     }
 

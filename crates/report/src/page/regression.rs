@@ -47,7 +47,7 @@ pub fn render(report: &RegressionReport<'_>) -> Result<String> {
     page.add("", volumes(record));
     page.add("", counted(record));
     page.add("", parts(record));
-    Ok(words::finish(page, &format!("Atlases over {}", record.covariate), &record.provenance))
+    Ok(words::finish(page, &format!("Atlases over {}", record.covariate), &record.run()))
 }
 
 /// A plot for each label.

@@ -57,7 +57,7 @@ pub fn render(report: &StabilityReport<'_>) -> Result<String> {
         );
     page.add("", sharpness(record));
     page.add("", sizes(record));
-    Ok(words::finish(page, "Stability of the atlas", &record.provenance))
+    Ok(words::finish(page, "Stability of the atlas", &record.run()))
 }
 
 /// The most telling numbers.

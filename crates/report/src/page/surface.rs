@@ -3,7 +3,7 @@
 pub use crate::record::surface::{ObjectRecord, SurfaceFound, SurfaceRecord};
 
 use super::html::{Columns, DASH, Section, file_name, section, table};
-use super::words::{self, Card};
+use super::words::Card;
 use super::{Heading, Page};
 use crate::draw::meshes::{Colour, Layer, Row, Scale, Scene, Sections};
 use crate::error::Result;
@@ -34,17 +34,25 @@ pub struct SurfaceReport<'a> {
 pub fn render(report: &SurfaceReport<'_>) -> Result<String> {
     let record = report.record;
     let run = record.run();
-    let mut page = Page::default();
-    page.add("Verdict", words::judged(&record.verdict, None));
-    page.add("", words::cards(&run, cards(record)));
-    page.add("3D", Section::new("fig-3d", solid(report)?));
-    page.add("Slices", Section::new("fig-sections", slices(report)?));
+    let mut page = Page::on(&run, cards(record));
+    solid(&mut page, report)?;
+    let layers = vec![Layer::new("surface", report.mesh, Colour::Blue)];
+    let rows = vec![Row { name: "Surface".into(), image: report.image, layers }];
+    page.sections(
+        "Slices",
+        &Sections { rows },
+        "Upon slices",
+        "the lines are where the surface crosses the slices. A good surface follows the border of what it is of; of labels, \
+         those it is of are bright and others grey.",
+    )?;
     page.add("Figures", figures(record));
-    page.add("Details", words::details(&run));
     let of = run.inputs.first().map_or_else(|| "an image".to_owned(), |i| file_name(&i.path));
     let written = run.outputs.first().map_or_else(|| "Surface".to_owned(), |o| file_name(&o.path));
     let line = format!("{written} of {of}{}", what(record));
-    Ok(page.finish(&Heading::new(&format!("{written}: surface of {of}"), "Surface", &line, &run)))
+    Ok(page.finish(
+        &run,
+        &Heading::new(&format!("{written}: surface of {of}"), "Surface", &line, &run),
+    ))
 }
 
 /// Which labels or which level, in words.
@@ -86,7 +94,7 @@ fn cards(record: &SurfaceRecord) -> Vec<Card> {
 }
 
 /// The surface in 3D, coloured by its distance to the isosurface where they differ.
-fn solid(report: &SurfaceReport<'_>) -> Result<String> {
+fn solid(page: &mut Page, report: &SurfaceReport<'_>) -> Result<()> {
     let mut surface = Layer::new("surface", report.mesh, Colour::Blue);
     surface.values = report.distances;
     let mut layers = vec![surface];
@@ -102,17 +110,7 @@ fn solid(report: &SurfaceReport<'_>) -> Result<String> {
         }
         None => "the surface around the voxels as they are.",
     };
-    Scene { layers, scale }.figure("fig-3d", "In 3D", caption)
-}
-
-/// The surface upon slices.
-fn slices(report: &SurfaceReport<'_>) -> Result<String> {
-    let layers = vec![Layer::new("surface", report.mesh, Colour::Blue)];
-    let rows = vec![Row { name: "Surface".into(), image: report.image, layers }];
-    let caption = "the lines are where the surface crosses the slices. A \
-                   good surface follows the border of what it is of; of labels, those it is of are bright and others \
-                   grey.";
-    Sections { rows }.figure("fig-sections", "Upon slices", caption)
+    page.solid(&Scene { layers, scale }, "In 3D", caption)
 }
 
 /// A table of all figures.

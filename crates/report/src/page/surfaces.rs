@@ -32,27 +32,22 @@ pub fn render(report: &SurfacesReport<'_>) -> Result<String> {
     let run = record.run();
     let flat = record.surfaces.iter().any(|s| s.found.surface.length_mm.is_some());
     let what = if flat { "Outlines" } else { "Surfaces" };
-    let mut page = Page::default();
-    page.add("Verdict", words::judged(&record.verdict, None));
-    page.add("", words::cards(&run, cards(record, flat)));
+    let mut page = Page::on(&run, cards(record, flat));
     let layers = || {
         let named = record.surfaces.iter().zip(report.meshes).enumerate();
         named.map(|(i, (of, mesh))| Layer::new(of.title(), mesh, Colour::of(i))).collect::<Vec<_>>()
     };
     let caption = "each label has a colour; after six colours the first comes again.";
-    let solid = Scene { layers: layers(), scale: None }.figure("fig-3d", "In 3D", caption)?;
-    page.add("3D", Section::new("fig-3d", solid));
+    page.solid(&Scene { layers: layers(), scale: None }, "In 3D", caption)?;
     let rows = vec![Row { name: what.into(), image: report.image, layers: layers() }];
     let caption = "the lines are where the surfaces cross the slices of the label map. Good ones \
                    follow the borders of the labels.";
-    let slices = Sections { rows }.figure("fig-sections", "Upon slices", caption)?;
-    page.add("Slices", Section::new("fig-sections", slices));
+    page.sections("Slices", &Sections { rows }, "Upon slices", caption)?;
     page.add("Figures", figures(record, flat));
-    page.add("Details", words::details(&run));
     let of = run.inputs.first().map_or_else(|| "a label map".to_owned(), |i| file_name(&i.path));
     let labels = words::count(record.surfaces.len(), "label", "labels");
     let line = format!("{what} of {labels} of {of}");
-    Ok(page.finish(&Heading::new(&format!("{what} of {of}"), what, &line, &run)))
+    Ok(page.finish(&run, &Heading::new(&format!("{what} of {of}"), what, &line, &run)))
 }
 
 fn cards(record: &SurfacesRecord, flat: bool) -> Vec<Card> {

@@ -5,7 +5,7 @@ pub use crate::record::track::{FrameRecord, Sequence, TrackRecord};
 use super::drr::ct_name;
 use super::html::{Columns, Section, figure, note, panel, section};
 use super::pose::{PosePictures, pictures};
-use super::words::{self, Card, count};
+use super::words::{Card, count};
 use super::{Heading, Page};
 use crate::draw::{Axis, Key, Plot, Point, Series, Shape};
 use crate::error::Result;
@@ -34,9 +34,7 @@ const LISTED: usize = 50;
 pub fn render(report: &TrackReport<'_>) -> Result<String> {
     let TrackReport { record, pictures: shown } = report;
     let run = record.run();
-    let mut page = Page::default();
-    page.add("Verdict", words::judged(&record.verdict, None));
-    page.add("", words::cards(&run, cards(record)));
+    let mut page = Page::on(&run, cards(record));
     page.add("Motion", motion(record));
     page.add("Likeness", likeness(record));
     if !shown.is_empty() {
@@ -59,14 +57,13 @@ pub fn render(report: &TrackReport<'_>) -> Result<String> {
         );
     }
     page.add("Losses", losses(record));
-    page.add("Details", words::details(&run));
     let views = match record.views.len() {
         1 => "one view".to_owned(),
         n => count(n, "", "views"),
     };
     let frames = thousands(record.frames.len() as f64);
     let line = format!("{} over {frames} frames of {views}", ct_name(&record.provenance));
-    Ok(page.finish(&Heading::new(&format!("Track of {line}"), "Track of a CT", &line, &run)))
+    Ok(page.finish(&run, &Heading::new(&format!("Track of {line}"), "Track of a CT", &line, &run)))
 }
 
 /// The most telling numbers.

@@ -3,7 +3,7 @@
 use super::html::{self, Columns, DASH, Section, list, note, section, table};
 use super::{Heading, Page};
 use crate::draw::mask;
-use crate::record::{Figure, GridRecord, HostRecord, Provenance, RunRecord, TransformRecord};
+use crate::record::{Figure, GridRecord, HostRecord, RunRecord, TransformRecord};
 use crate::text::{
     bytes, escape, fixed, measured, number, seconds, sentence, shell, thousands, title,
 };
@@ -249,10 +249,10 @@ pub(crate) fn machine(page: &mut Page, host: &HostRecord, command: &[String]) {
     }
 }
 
-/// A page without a script on what was made on a machine, under a title, which is text.
-pub(crate) fn finish(mut page: Page, title: &str, from: &Provenance) -> String {
-    machine(&mut page, &from.host, &from.command);
-    page.finish_plain(&Heading::of_machine(title, &from.line(), &from.host))
+/// A page without a script on what a run made, under a title, which is text.
+pub(crate) fn finish(mut page: Page, title: &str, run: &RunRecord) -> String {
+    machine(&mut page, &run.host, &run.command);
+    page.finish_plain(&Heading::of_machine(title, &run.line(), &run.host))
 }
 
 fn fact_table(rows: Vec<(&str, String)>) -> String {
@@ -335,67 +335,50 @@ fn command(record: &RunRecord) -> String {
 
 /// What the transform does, in words, under a heading that is HTML.
 pub(crate) fn transform(record: &TransformRecord, heading: &str) -> Section {
+    let all = |values: [f64; 3], decimals| values.map(|v| fixed(v, decimals));
     let [tx, ty, tz] = record.translation_mm;
-    let [rx, ry, rz] = record.rotation_degrees;
-    let [sx, sy, sz] = record.scale;
-    let [kxy, kxz, kyz] = record.shear;
     let distance = (tx * tx + ty * ty + tz * tz).sqrt();
     let way = |value: f64, positive: &str, negative: &str| {
-        format!(
-            "{}\u{a0}mm {}",
-            fixed(value.abs(), 2),
-            if value < 0.0 { negative } else { positive }
-        )
+        let way = if value < 0.0 { negative } else { positive };
+        format!("{}\u{a0}mm {way}", fixed(value.abs(), 2))
     };
     let change = (record.determinant.abs() - 1.0) * 100.0;
-    let volume = if change.abs() < 0.005 {
-        "volumes are unchanged".to_owned()
-    } else {
-        format!(
-            "the moving anatomy is {}\u{a0}% {} by volume",
-            fixed(change.abs(), 2),
-            if change > 0.0 { "larger" } else { "smaller" }
-        )
+    let volume = match fixed(change.abs(), 2) {
+        _ if change.abs() < 0.005 => "volumes are unchanged".to_owned(),
+        part => {
+            let way = if change > 0.0 { "larger" } else { "smaller" };
+            format!("the moving anatomy is {part}\u{a0}% {way} by volume")
+        }
     };
+    let ways = [
+        way(tx, "to the right", "to the left"),
+        way(ty, "to the front", "to the back"),
+        way(tz, "up", "down"),
+    ];
+    let [rx, ry, rz] = all(record.rotation_degrees, 2);
+    let turned = format!(
+        "x (pitch) {rx}\u{b0}, y (roll) {ry}\u{b0}, z (yaw) {rz}\u{b0}, applied in this order"
+    );
+    let total = fixed(record.rotation_total_degrees, 2);
+    let [sx, sy, sz] = all(record.scale, 4);
+    let [xy, xz, yz] = all(record.shear, 4);
+    let scale = fixed(record.determinant.abs().cbrt(), 4);
+    let shear = record.shear.iter().fold(0.0, |most: f64, v| most.max(v.abs()));
     let mut rows = vec![
-        vec![
-            "Translation".to_owned(),
-            format!("{}\u{a0}mm", fixed(distance, 2)),
-            format!(
-                "{}, {}, {}",
-                way(tx, "to the right", "to the left"),
-                way(ty, "to the front", "to the back"),
-                way(tz, "up", "down")
-            ),
-        ],
-        vec![
-            "Rotation".to_owned(),
-            format!("{}\u{b0}", fixed(record.rotation_total_degrees, 2)),
-            format!(
-                "x (pitch) {}\u{b0}, y (roll) {}\u{b0}, z (yaw) {}\u{b0}, applied in this order",
-                fixed(rx, 2),
-                fixed(ry, 2),
-                fixed(rz, 2)
-            ),
-        ],
-        vec![
+        ["Translation".to_owned(), format!("{}\u{a0}mm", fixed(distance, 2)), ways.join(", ")],
+        ["Rotation".to_owned(), format!("{total}\u{b0}"), turned],
+        [
             "Scale".to_owned(),
-            format!("\u{d7}\u{a0}{}", fixed(record.determinant.abs().cbrt(), 4)),
-            format!("x {}, y {}, z {}; {volume}", fixed(sx, 4), fixed(sy, 4), fixed(sz, 4)),
+            format!("\u{d7}\u{a0}{scale}"),
+            format!("x {sx}, y {sy}, z {sz}; {volume}"),
         ],
-        vec![
-            "Shear".to_owned(),
-            fixed(kxy.abs().max(kxz.abs()).max(kyz.abs()), 4),
-            format!("xy {}, xz {}, yz {}", fixed(kxy, 4), fixed(kxz, 4), fixed(kyz, 4)),
-        ],
+        ["Shear".to_owned(), fixed(shear, 4), format!("xy {xy}, xz {xz}, yz {yz}")],
     ];
     if record.determinant < 0.0 {
-        rows.push(vec![
-            "Reflection".to_owned(),
-            outcome(false, "", "yes"),
-            "left and right are swapped; this is almost never intended".to_owned(),
-        ]);
+        let why = "left and right are swapped; this is almost never intended";
+        rows.push(["Reflection".to_owned(), outcome(false, "", "yes"), why.to_owned()]);
     }
+    let rows: Vec<_> = rows.into_iter().map(Vec::from).collect();
     let mut out = format!(
         "<p>The transform maps each point of the \
          <strong>{}</strong> to the matching point of the <strong>{}</strong>: seen from the fixed \

@@ -1,7 +1,7 @@
 //! The record of an atlas.
 
 use super::anatomy::AnatomyRecord;
-use super::{Figures, GridRecord, OutputRecord, Provenance};
+use super::{Figures, GridRecord};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use voxalign_population::atlas::{MemoryPlan, Sharpness};
@@ -10,41 +10,33 @@ use voxalign_register::measures::FieldMeasures;
 use voxalign_register::multiscale::ScaleRecord;
 use voxalign_register::numbers::null_is_nan;
 
-/// All that is worth keeping of the construction of an atlas: what its `result.json` holds. Numbers
-/// that are not finite are written as `null`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct AtlasRecord {
-    /// Program, command, machine and inputs.
-    #[serde(flatten)]
-    pub provenance: Provenance,
-    /// All parameters, also those left at their default.
-    pub parameters: serde_json::Value,
-    /// The grid of the atlas.
-    pub grid: GridRecord,
-    /// The subjects, in the order of sums: that of the checksums of their images.
-    pub subjects: Vec<SubjectRecord>,
-    /// What the template has beside images.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub geometry: Vec<TemplateRecord>,
-    /// How sharp the template was before each iteration, and after the last one of each scale.
-    pub sharpness: Vec<Sharpness>,
-    /// The scales, coarse to fine; energies are weighted means over the subjects.
-    pub scales: Vec<ScaleRecord>,
-    /// Named numbers: `entropy_before` (of the mean after affine alignment), `entropy_after`,
-    /// `gradient_energy_before`, `gradient_energy_after`, `log_jacobian_rms` (of the mean over the
-    /// subjects), `label_overlap_before`, `label_overlap_after`.
-    pub figures: Figures,
-    /// Wall time of each part in seconds.
-    pub timings: BTreeMap<String, f64>,
-    /// The most memory that the process held, bytes, where the system tells.
-    pub peak_memory_bytes: Option<u64>,
-    /// Where the subjects of each device of the first process were between iterations.
-    pub plans: Vec<MemoryPlan>,
-    /// The files that were written, without those of the subjects.
-    pub outputs: Vec<OutputRecord>,
-    /// Whether the atlas can be used, and why.
-    pub verdict: Verdict,
+record! {
+    /// All that is worth keeping of the construction of an atlas: what its `result.json` holds. Numbers
+    /// that are not finite are written as `null`.
+    #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+    AtlasRecord {
+        /// The grid of the atlas.
+        pub grid: GridRecord,
+        /// The subjects, in the order of sums: that of the checksums of their images.
+        pub subjects: Vec<SubjectRecord>,
+        /// What the template has beside images.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub geometry: Vec<TemplateRecord>,
+        /// How sharp the template was before each iteration, and after the last one of each scale.
+        pub sharpness: Vec<Sharpness>,
+        /// The scales, coarse to fine; energies are weighted means over the subjects.
+        pub scales: Vec<ScaleRecord>,
+        /// Named numbers: `entropy_before` (of the mean after affine alignment), `entropy_after`,
+        /// `gradient_energy_before`, `gradient_energy_after`, `log_jacobian_rms` (of the mean over the
+        /// subjects), `label_overlap_before`, `label_overlap_after`.
+        pub figures: Figures,
+    } {
+        /// Where the subjects of each device of the first process were between iterations.
+        pub plans: Vec<MemoryPlan>,
+    }
 }
+
+begun!(AtlasRecord);
 
 /// Something that the template has beside images.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -1,33 +1,23 @@
 //! The record of simulated X-ray images.
 
-use super::{GridRecord, OutputRecord, Provenance, ViewRecord};
+use super::{GridRecord, ViewRecord};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use voxalign_register::Verdict;
 use voxalign_register::numbers::null_is_nan;
 
-/// All that is worth keeping of simulated X-ray images: what their `result.json` holds. Numbers that are not finite
-/// are written as `null`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct DrrRecord {
-    /// Program, command, machine and inputs.
-    #[serde(flatten)]
-    pub provenance: Provenance,
-    /// All parameters, also those left at their default.
-    pub parameters: serde_json::Value,
-    /// The grid of the CT.
-    pub grid: GridRecord,
-    /// The images, in the order in which they were made.
-    pub images: Vec<DrrImageRecord>,
-    /// Wall time of each part in seconds.
-    pub timings: BTreeMap<String, f64>,
-    /// The most memory that the process held, bytes, where the system tells.
-    pub peak_memory_bytes: Option<u64>,
-    /// The files that were written.
-    pub outputs: Vec<OutputRecord>,
-    /// Whether the images can be used, and why; good where nothing was checked.
-    pub verdict: Verdict,
+record! {
+    /// All that is worth keeping of simulated X-ray images: what their `result.json` holds. Numbers that are not finite
+    /// are written as `null`.
+    #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+    DrrRecord {
+        /// The grid of the CT.
+        pub grid: GridRecord,
+        /// The images, in the order in which they were made.
+        pub images: Vec<DrrImageRecord>,
+    }
 }
+
+begun!(DrrRecord verdict: Verdict::new(Vec::new(), Vec::new()));
 
 /// A simulated X-ray image.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

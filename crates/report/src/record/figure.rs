@@ -5,52 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use voxalign_register::scores::Scores;
 use voxalign_register::{Choice, choices};
 
-/// What a number of a record is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Figure {
-    /// The cost of an affine map, under the headers and in the end.
-    Cost,
-    /// The cost where a search began.
-    CostStart,
-    /// The cost of the affine part of a deformation that did not begin.
-    AffineCost,
-    /// The overlap of the fields of view, 0 to 1.
-    Overlap,
-    /// How nearly the intensities of both images lie on a line, 0 to 1.
-    Linearity,
-    /// The part of the variance of one image that a line explains by the other.
-    ExplainedByLine,
-    /// Root mean square difference.
-    Rms,
-    /// Normalised cross-correlation.
-    Ncc,
-    /// Mutual information, nats.
-    Mi,
-    /// Normalised mutual information.
-    Nmi,
-    /// Mutual information where both images show tissue, nats.
-    InformationInTissue,
-    /// Mean Dice of labels.
-    LabelOverlap,
-    /// Mean distance of corresponding points, mm.
-    LandmarkMean,
-    /// Median of these distances, mm.
-    LandmarkMedian,
-    /// Largest of these distances, mm.
-    LandmarkLargest,
-    /// Entropy over subjects, bits.
-    Entropy,
-    /// Mean squared gradient of a template, 1/mm².
-    GradientEnergy,
-    /// Root mean square of the mean logarithm of changes of volume.
-    LogJacobianRms,
-    /// The sum of the energies of images.
-    TotalEnergy,
-    /// The number of images.
-    Images,
+/// Names the numbers once: for programs, and in words.
+macro_rules! figures {
+    ($($figure:ident $name:literal $what:literal,)*) => {
+        /// What a number of a record is.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Figure {
+            $(#[doc = $what] $figure,)*
+        }
+
+        choices! { Figure: $($figure $name $what,)* }
+    };
 }
 
-choices! { Figure:
+figures! {
     Cost "cost" "The cost of an affine map",
     CostStart "cost_start" "The cost where a search began",
     AffineCost "affine_cost" "The cost of the affine part",

@@ -1,5 +1,8 @@
 //! The record of a run: the JSON sidecar of a result.
 
+#[macro_use]
+mod kind;
+
 pub mod anatomy;
 pub mod atlas;
 pub mod drr;
@@ -20,18 +23,9 @@ pub use provenance::Provenance;
 pub use view::ViewRecord;
 
 use anatomy::AnatomyRecord;
-use atlas::AtlasRecord;
-use drr::DrrRecord;
 use labels::LabelRecord;
-use pose::PoseRecord;
-use regression::RegressionRecord;
 use serde::{Deserialize, Serialize};
-use stability::StabilityRecord;
-use stack::StackRecord;
 use std::collections::BTreeMap;
-use surface::SurfaceRecord;
-use surfaces::SurfacesRecord;
-use track::TrackRecord;
 use voxalign_image::{Affine, AffineParameters, Grid, Vector3};
 use voxalign_register::Verdict;
 use voxalign_register::diffeo::clip::IndexBox;
@@ -142,6 +136,14 @@ impl Default for RunRecord {
     }
 }
 
+impl RunRecord {
+    /// Program, version and date in a line.
+    pub(crate) fn line(&self) -> String {
+        let dot = if self.date.is_empty() { "" } else { " \u{b7} " };
+        format!("{} {}{dot}{}", self.program, self.version, self.date)
+    }
+}
+
 /// A record that ends with a verdict: what a program does alike with all of them.
 pub trait Judged {
     /// Notes the wall time of each part in seconds, and the most memory that the process held.
@@ -157,105 +159,7 @@ pub trait Judged {
     fn text(&self) -> String;
 }
 
-/// What all records have alike that end with a verdict.
-macro_rules! judged {
-    ($($record:ty),*) => {$(
-        impl Judged for $record {
-            fn measured(&mut self, timings: BTreeMap<String, f64>, peak_memory_bytes: Option<u64>) {
-                (self.timings, self.peak_memory_bytes) = (timings, peak_memory_bytes);
-            }
-
-            fn wrote(&mut self, outputs: Vec<OutputRecord>) {
-                self.outputs = outputs;
-            }
-
-            fn verdict(&self) -> &Verdict {
-                &self.verdict
-            }
-
-            fn text(&self) -> String {
-                self.to_json()
-            }
-        }
-    )*};
-}
-
-/// What records have alike whose pages have the sections that those of runs have.
-macro_rules! paged {
-    ($($record:ty),*) => {$(
-        impl $record {
-            /// What the sections of all pages are made of.
-            pub(crate) fn run(&self) -> RunRecord {
-                RunRecord {
-                    parameters: self.parameters.clone(),
-                    timings: self.timings.clone(),
-                    peak_memory_bytes: self.peak_memory_bytes,
-                    outputs: self.outputs.clone(),
-                    verdict: self.verdict.clone(),
-                    ..self.provenance.clone().into_run()
-                }
-            }
-        }
-    )*};
-}
-
-/// What records have alike that are written.
-macro_rules! json {
-    ($($record:ty),*) => {$(
-        impl $record {
-            /// The record as indented JSON with a newline at its end.
-            #[must_use]
-            pub fn to_json(&self) -> String {
-                // All keys are strings or whole numbers and no field's serialiser fails, so there is always a text.
-                serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
-            }
-        }
-    )*};
-}
-
-/// What records have alike that begin with what a run and its grid say.
-macro_rules! begun {
-    ($($record:ty { $($field:ident: $value:expr)? }),*) => {$(
-        impl $record {
-            /// A record that begins with program, machine, inputs and parameters of another, and has no results.
-            #[must_use]
-            pub fn new(mut run: RunRecord, grid: GridRecord) -> Self {
-                let parameters = std::mem::take(&mut run.parameters);
-                let provenance = Provenance::from(run);
-                Self { provenance, parameters, grid, $($field: $value,)? ..Self::default() }
-            }
-        }
-    )*};
-}
-
-/// Calls a macro with all records that end with a verdict.
-macro_rules! all_judged {
-    ($call:ident) => {
-        $call!(
-            RunRecord,
-            AtlasRecord,
-            RegressionRecord,
-            StabilityRecord,
-            DrrRecord,
-            PoseRecord,
-            TrackRecord,
-            SurfaceRecord,
-            SurfacesRecord
-        );
-    };
-}
-
-all_judged!(json);
-all_judged!(judged);
-json!(StackRecord);
-paged!(AtlasRecord, DrrRecord, PoseRecord, TrackRecord, SurfaceRecord, SurfacesRecord);
-begun!(
-    AtlasRecord {},
-    StackRecord {},
-    DrrRecord { verdict: Verdict::new(Vec::new(), Vec::new()) },
-    SurfaceRecord { verdict: Verdict::new(Vec::new(), Vec::new()) },
-    SurfacesRecord { verdict: Verdict::new(Vec::new(), Vec::new()) }
-);
+judged!(RunRecord);
 
 /// What a deformable registration found beside its affine part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,72 +1,60 @@
 //! The record of the pose of a CT by X-ray images.
 
-use super::{GridRecord, OutputRecord, Provenance, RunRecord, ViewRecord};
+use super::{GridRecord, Provenance, RunRecord, ViewRecord};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use voxalign_register::Choice;
 use voxalign_register::numbers::null_is_nan;
 use voxalign_register::projection::register::{PARAMETERS, Refined};
 use voxalign_register::projection::{PoseResult, motion_of};
 use voxalign_register::search::StageRecord;
-use voxalign_register::{Choice, Verdict};
 
-/// All that is worth keeping of the pose of a CT by X-ray images: what its `result.json` holds. Numbers that are not
-/// finite are written as `null`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PoseRecord {
-    /// Program, command, machine and inputs.
-    #[serde(flatten)]
-    pub provenance: Provenance,
-    /// All parameters, also those left at their default.
-    pub parameters: serde_json::Value,
-    /// The grid of the CT.
-    pub grid: GridRecord,
-    /// The X-ray images.
-    pub views: Vec<PoseViewRecord>,
-    /// The pose: rows of the 3x4 matrix from the room to the world of the CT, mm.
-    pub pose: [[f64; 4]; 3],
-    /// Where the search began, alike.
-    pub start: [[f64; 4]; 3],
-    /// By how much the CT is turned in the room from where it lies in its own world, about axes through `centre_mm` along x, y
-    /// and z, applied in this order, degrees.
-    pub rotation_degrees: [f64; 3],
-    /// By how much it is moved in the room after that along x, y and z, mm.
-    pub translation_mm: [f64; 3],
-    /// The same rotation where the search began.
-    pub start_rotation_degrees: [f64; 3],
-    /// The same translation where the search began.
-    pub start_translation_mm: [f64; 3],
-    /// The point of the CT about which rotations are counted, in its own world, mm.
-    pub centre_mm: [f64; 3],
-    /// The cost of the start at the finest scale.
-    #[serde(deserialize_with = "null_is_nan")]
-    pub cost_before: f64,
-    /// The cost of the result at the finest scale.
-    #[serde(deserialize_with = "null_is_nan")]
-    pub cost_after: f64,
-    /// How far points of the CT are expected to be from where the pose has them, its middle first; empty where the images do not tell.
-    #[serde(default)]
-    pub expected_error: Vec<ExpectedErrorRecord>,
-    /// How certain the pose is.
-    pub uncertainty: PoseUncertaintyRecord,
-    /// How far the pose would move where a part of the geometry of the views were free; empty where the images do not tell.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub geometry_freed: Vec<GeometryFreedRecord>,
-    /// The cost along each of six parameters through the result.
-    pub landscape: Vec<LandscapeRecord>,
-    /// The scales, coarse to fine.
-    pub stages: Vec<StageRecord>,
-    /// Steps of the optimiser that led to the result.
-    pub iterations: usize,
-    /// Simulated images of one view.
-    pub renders: usize,
-    /// Wall time of each part in seconds.
-    pub timings: BTreeMap<String, f64>,
-    /// The most memory that the process held, bytes, where the system tells.
-    pub peak_memory_bytes: Option<u64>,
-    /// The files that were written.
-    pub outputs: Vec<OutputRecord>,
-    /// Whether the pose can be used, and why.
-    pub verdict: Verdict,
+record! {
+    /// All that is worth keeping of the pose of a CT by X-ray images: what its `result.json` holds. Numbers that are not
+    /// finite are written as `null`.
+    #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+    PoseRecord {
+        /// The grid of the CT.
+        pub grid: GridRecord,
+        /// The X-ray images.
+        pub views: Vec<PoseViewRecord>,
+        /// The pose: rows of the 3x4 matrix from the room to the world of the CT, mm.
+        pub pose: [[f64; 4]; 3],
+        /// Where the search began, alike.
+        pub start: [[f64; 4]; 3],
+        /// By how much the CT is turned in the room from where it lies in its own world, about axes through `centre_mm` along x, y
+        /// and z, applied in this order, degrees.
+        pub rotation_degrees: [f64; 3],
+        /// By how much it is moved in the room after that along x, y and z, mm.
+        pub translation_mm: [f64; 3],
+        /// The same rotation where the search began.
+        pub start_rotation_degrees: [f64; 3],
+        /// The same translation where the search began.
+        pub start_translation_mm: [f64; 3],
+        /// The point of the CT about which rotations are counted, in its own world, mm.
+        pub centre_mm: [f64; 3],
+        /// The cost of the start at the finest scale.
+        #[serde(deserialize_with = "null_is_nan")]
+        pub cost_before: f64,
+        /// The cost of the result at the finest scale.
+        #[serde(deserialize_with = "null_is_nan")]
+        pub cost_after: f64,
+        /// How far points of the CT are expected to be from where the pose has them, its middle first; empty where the images do not tell.
+        #[serde(default)]
+        pub expected_error: Vec<ExpectedErrorRecord>,
+        /// How certain the pose is.
+        pub uncertainty: PoseUncertaintyRecord,
+        /// How far the pose would move where a part of the geometry of the views were free; empty where the images do not tell.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub geometry_freed: Vec<GeometryFreedRecord>,
+        /// The cost along each of six parameters through the result.
+        pub landscape: Vec<LandscapeRecord>,
+        /// The scales, coarse to fine.
+        pub stages: Vec<StageRecord>,
+        /// Steps of the optimiser that led to the result.
+        pub iterations: usize,
+        /// Simulated images of one view.
+        pub renders: usize,
+    }
 }
 
 /// An X-ray image that a pose was found by.
@@ -135,6 +123,23 @@ impl From<Refined> for RefinedNumberRecord {
 }
 
 impl PoseViewRecord {
+    /// A view, with the region of it that counted, of which nothing is known yet.
+    pub(crate) fn new((view, region): (ViewRecord, Option<[usize; 4]>)) -> Self {
+        Self {
+            view,
+            cost: f64::NAN,
+            correlation_of_gradients: f64::NAN,
+            region,
+            left_out: None,
+            straightened: false,
+            outlines_apart_mm: f64::NAN,
+            correlation_of_blocks: [f64::NAN; 2],
+            alone_mm: None,
+            deviation_mm: f64::NAN,
+            refined: None,
+        }
+    }
+
     /// What of its geometry was refined, as a sentence; none where nothing was.
     #[must_use]
     pub fn refined_words(&self) -> Option<String> {
@@ -185,7 +190,7 @@ pub struct GeometryFreedRecord {
 
 /// How certain a pose is. All of six numbers: how far the centre is moved along the axes of the room, mm, and the CT turned about
 /// them, degrees.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PoseUncertaintyRecord {
     /// Standard deviations by the curvature of the cost; `null` where the cost has no minimum along a parameter.
     #[serde(deserialize_with = "null_is_nan")]
@@ -314,7 +319,6 @@ impl PoseRecord {
             centre_mm: centre.into(),
             cost_before: result.costs[0],
             cost_after: result.costs[1],
-            expected_error: Vec::new(),
             uncertainty: PoseUncertaintyRecord {
                 curvature: degrees(found.curvature),
                 restarts: found.restarts.map(degrees),
@@ -325,10 +329,8 @@ impl PoseRecord {
             stages: result.stages.clone(),
             iterations: result.iterations,
             renders: result.renders,
-            timings: BTreeMap::new(),
-            peak_memory_bytes: None,
-            outputs: Vec::new(),
             verdict: result.verdict.clone(),
+            ..Self::default()
         }
     }
 }

@@ -56,10 +56,4 @@ impl Provenance {
             ..RunRecord::default()
         }
     }
-
-    /// Program, version and date in a line.
-    pub(crate) fn line(&self) -> String {
-        let dot = if self.date.is_empty() { "" } else { " \u{b7} " };
-        format!("{} {}{dot}{}", self.program, self.version, self.date)
-    }
 }

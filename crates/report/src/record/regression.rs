@@ -2,45 +2,34 @@
 
 use super::atlas::SubjectRecord;
 use super::labels::title;
-use super::{Figures, GridRecord, OutputRecord, Provenance};
+use super::{Figures, GridRecord};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use voxalign_population::atlas::Sharpness;
 use voxalign_register::Verdict;
 use voxalign_register::multiscale::ScaleRecord;
 
-/// All that is worth keeping of a kernel regression: what its `result.json` holds. Volumes are in
-/// mm³.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RegressionRecord {
-    /// Program, command, machine and inputs.
-    #[serde(flatten)]
-    pub provenance: Provenance,
-    /// All parameters, also those left at their default.
-    pub parameters: serde_json::Value,
-    /// The covariate.
-    pub covariate: String,
-    /// The standard deviation of the Gaussian kernel, in its units.
-    pub bandwidth: f64,
-    /// The grid of all atlases.
-    pub grid: GridRecord,
-    /// The subjects, in the order of sums.
-    pub observations: Vec<ObservationRecord>,
-    /// The atlases, in the order in which their values were given.
-    pub atlases: Vec<ValueRecord>,
-    /// For each label that was chosen the kernel regression of the subjects' volumes.
-    pub curves: Vec<VolumeCurve>,
-    /// The names of labels, where a table of names was given.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub label_names: BTreeMap<i32, String>,
-    /// Wall time of each part in seconds.
-    pub timings: BTreeMap<String, f64>,
-    /// The most memory that the process held, bytes, where the system tells.
-    pub peak_memory_bytes: Option<u64>,
-    /// The files that were written.
-    pub outputs: Vec<OutputRecord>,
-    /// Whether all atlases can be used, and why.
-    pub verdict: Verdict,
+record! {
+    /// All that is worth keeping of a kernel regression: what its `result.json` holds. Volumes are in
+    /// mm³.
+    #[derive(Debug, Clone, PartialEq, Serialize)]
+    RegressionRecord {
+        /// The covariate.
+        pub covariate: String,
+        /// The standard deviation of the Gaussian kernel, in its units.
+        pub bandwidth: f64,
+        /// The grid of all atlases.
+        pub grid: GridRecord,
+        /// The subjects, in the order of sums.
+        pub observations: Vec<ObservationRecord>,
+        /// The atlases, in the order in which their values were given.
+        pub atlases: Vec<ValueRecord>,
+        /// For each label that was chosen the kernel regression of the subjects' volumes.
+        pub curves: Vec<VolumeCurve>,
+        /// The names of labels, where a table of names was given.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        pub label_names: BTreeMap<i32, String>,
+    }
 }
 
 /// A subject as it came.

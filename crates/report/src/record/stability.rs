@@ -1,40 +1,27 @@
 //! The record of a random permutation test of atlases.
 
-use super::{GridRecord, OutputRecord, Provenance};
+use super::GridRecord;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use voxalign_population::atlas::Spread;
-use voxalign_register::Verdict;
 
-/// All that is worth keeping of a random permutation test: what its `result.json` holds. Entropies
-/// are in bits.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct StabilityRecord {
-    /// Program, command, machine and inputs.
-    #[serde(flatten)]
-    pub provenance: Provenance,
-    /// All parameters, also those left at their default.
-    pub parameters: serde_json::Value,
-    /// The seed of the draws.
-    pub seed: u64,
-    /// The grid of all atlases.
-    pub grid: GridRecord,
-    /// The names of the subjects, in the order of sums.
-    pub subjects: Vec<String>,
-    /// The sizes, ascending.
-    pub sizes: Vec<SizeRecord>,
-    /// The part of the last mean entropy by which means of a stable atlas differ at most.
-    pub stable_part: f64,
-    /// The number of subjects from which on atlases are stable, where there is one.
-    pub stable_from: Option<usize>,
-    /// Wall time of each part in seconds.
-    pub timings: BTreeMap<String, f64>,
-    /// The most memory that the process held, bytes, where the system tells.
-    pub peak_memory_bytes: Option<u64>,
-    /// The files that were written.
-    pub outputs: Vec<OutputRecord>,
-    /// Whether the test can be used, and why.
-    pub verdict: Verdict,
+record! {
+    /// All that is worth keeping of a random permutation test: what its `result.json` holds. Entropies
+    /// are in bits.
+    #[derive(Debug, Clone, PartialEq, Serialize)]
+    StabilityRecord {
+        /// The seed of the draws.
+        pub seed: u64,
+        /// The grid of all atlases.
+        pub grid: GridRecord,
+        /// The names of the subjects, in the order of sums.
+        pub subjects: Vec<String>,
+        /// The sizes, ascending.
+        pub sizes: Vec<SizeRecord>,
+        /// The part of the last mean entropy by which means of a stable atlas differ at most.
+        pub stable_part: f64,
+        /// The number of subjects from which on atlases are stable, where there is one.
+        pub stable_from: Option<usize>,
+    }
 }
 
 /// The cohorts of one size.

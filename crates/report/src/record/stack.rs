@@ -25,3 +25,6 @@ pub struct StackRecord {
     /// The files that were written.
     pub outputs: Vec<OutputRecord>,
 }
+
+json!(StackRecord);
+begun!(StackRecord);

@@ -1,8 +1,7 @@
 //! The record of a surface.
 
-use super::{GridRecord, OutputRecord, Provenance};
+use super::GridRecord;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use voxalign_register::Verdict;
 use voxalign_register::compare::MeshScores;
 use voxalign_surface::Figures;
@@ -46,35 +45,26 @@ pub struct SurfaceFound {
     pub verdict: Verdict,
 }
 
-/// All that is worth keeping of a surface: what is beside it as JSON. Numbers that are not finite are written as
-/// `null`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct SurfaceRecord {
-    /// Program, command, machine and inputs.
-    #[serde(flatten)]
-    pub provenance: Provenance,
-    /// All parameters, also those left at their default.
-    pub parameters: serde_json::Value,
-    /// The grid of the image.
-    pub grid: GridRecord,
-    /// What the surface is of.
-    pub object: ObjectRecord,
-    /// The surface around the voxels as they are.
-    pub isosurface: Figures,
-    /// The surface that was written.
-    pub surface: Figures,
-    /// Most triangles that were asked for, where there was a limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub most_triangles: Option<usize>,
-    /// How far the two are apart, mm, where they are not the same.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub distance: Option<MeshScores>,
-    /// Wall time of each part in seconds.
-    pub timings: BTreeMap<String, f64>,
-    /// The most memory that the process held, bytes, where the system tells.
-    pub peak_memory_bytes: Option<u64>,
-    /// The files that were written.
-    pub outputs: Vec<OutputRecord>,
-    /// Whether the surface can be used, and why.
-    pub verdict: Verdict,
+record! {
+    /// All that is worth keeping of a surface: what is beside it as JSON. Numbers that are not finite are written as
+    /// `null`.
+    #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+    SurfaceRecord {
+        /// The grid of the image.
+        pub grid: GridRecord,
+        /// What the surface is of.
+        pub object: ObjectRecord,
+        /// The surface around the voxels as they are.
+        pub isosurface: Figures,
+        /// The surface that was written.
+        pub surface: Figures,
+        /// Most triangles that were asked for, where there was a limit.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub most_triangles: Option<usize>,
+        /// How far the two are apart, mm, where they are not the same.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub distance: Option<MeshScores>,
+    }
 }
+
+begun!(SurfaceRecord verdict: Verdict::new(Vec::new(), Vec::new()));

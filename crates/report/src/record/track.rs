@@ -1,9 +1,8 @@
 //! The record of a CT that was followed over a sequence of X-ray images.
 
 use super::pose::PoseViewRecord;
-use super::{GridRecord, OutputRecord, Provenance, RunRecord, ViewRecord};
+use super::{GridRecord, Provenance, RunRecord, ViewRecord};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use voxalign_image::{Affine, Vector3};
 use voxalign_register::Verdict;
@@ -11,41 +10,30 @@ use voxalign_register::numbers::null_is_nan;
 use voxalign_register::projection::motion_of;
 use voxalign_register::projection::register::{TrackStatus, Tracked};
 
-/// All that is worth keeping of a sequence: what its `result.json` holds. Numbers that are not finite are written as `null`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TrackRecord {
-    /// Program, command, machine and inputs.
-    #[serde(flatten)]
-    pub provenance: Provenance,
-    /// All parameters, also those left at their default.
-    pub parameters: serde_json::Value,
-    /// The grid of the CT.
-    pub grid: GridRecord,
-    /// The views, with what came of the last frame that has a pose.
-    pub views: Vec<PoseViewRecord>,
-    /// Where the first search began: rows of the 3x4 matrix from the room to the world of the CT, mm.
-    pub start: [[f64; 4]; 3],
-    /// The pose of the last frame that has one, alike.
-    pub pose: [[f64; 4]; 3],
-    /// The point of the CT about which rotations are counted, in its own world, mm.
-    pub centre_mm: [f64; 3],
-    /// The frames.
-    pub frames: Vec<FrameRecord>,
-    /// Frames without a pose.
-    pub lost: usize,
-    /// Frames in a second, of those that were followed, without the time that they were waited for.
-    #[serde(deserialize_with = "null_is_nan")]
-    pub frames_per_second: f64,
-    /// Why the sequence ended before its end; none where it did not.
-    pub ended: Option<String>,
-    /// Wall time of each part in seconds.
-    pub timings: BTreeMap<String, f64>,
-    /// The most memory that the process held, bytes, where the system tells.
-    pub peak_memory_bytes: Option<u64>,
-    /// The files that were written.
-    pub outputs: Vec<OutputRecord>,
-    /// Whether the poses can be used, and why.
-    pub verdict: Verdict,
+record! {
+    /// All that is worth keeping of a sequence: what its `result.json` holds. Numbers that are not finite are written as `null`.
+    #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+    TrackRecord {
+        /// The grid of the CT.
+        pub grid: GridRecord,
+        /// The views, with what came of the last frame that has a pose.
+        pub views: Vec<PoseViewRecord>,
+        /// Where the first search began: rows of the 3x4 matrix from the room to the world of the CT, mm.
+        pub start: [[f64; 4]; 3],
+        /// The pose of the last frame that has one, alike.
+        pub pose: [[f64; 4]; 3],
+        /// The point of the CT about which rotations are counted, in its own world, mm.
+        pub centre_mm: [f64; 3],
+        /// The frames.
+        pub frames: Vec<FrameRecord>,
+        /// Frames without a pose.
+        pub lost: usize,
+        /// Frames in a second, of those that were followed, without the time that they were waited for.
+        #[serde(deserialize_with = "null_is_nan")]
+        pub frames_per_second: f64,
+        /// Why the sequence ended before its end; none where it did not.
+        pub ended: Option<String>,
+    }
 }
 
 /// The pose of a frame.
@@ -173,21 +161,10 @@ impl TrackRecord {
         let parameters = std::mem::take(&mut run.parameters);
         let Sequence { grid, views, start, centre, frames, ended } = sequence;
         let last = frames.iter().rev().find(|f| f.is_good());
-        let views = views.into_iter().enumerate().map(|(i, (view, region))| PoseViewRecord {
-            view,
-            cost: f64::NAN,
-            correlation_of_gradients: last
-                .and_then(|f| f.correlations.get(i))
-                .copied()
-                .unwrap_or(f64::NAN),
-            region,
-            left_out: None,
-            straightened: false,
-            outlines_apart_mm: f64::NAN,
-            correlation_of_blocks: [f64::NAN; 2],
-            alone_mm: None,
-            deviation_mm: f64::NAN,
-            refined: None,
+        let views = views.into_iter().enumerate().map(|(i, of)| {
+            let found = last.and_then(|f| f.correlations.get(i).copied());
+            let correlation_of_gradients = found.unwrap_or(f64::NAN);
+            PoseViewRecord { correlation_of_gradients, ..PoseViewRecord::new(of) }
         });
         let views = views.collect();
         let followed = || frames.iter().filter(|f| f.status == "followed");
@@ -205,10 +182,8 @@ impl TrackRecord {
             frames,
             frames_per_second,
             ended,
-            timings: BTreeMap::new(),
-            peak_memory_bytes: None,
-            outputs: Vec::new(),
             verdict,
+            ..Self::default()
         }
     }
 }

@@ -4,6 +4,7 @@ use super::Layer;
 use crate::draw::axis::round_up;
 use crate::draw::key::Key;
 use crate::draw::picture::{gradient, ramp};
+use crate::draw::window::quantile;
 use crate::text::{escape, fixed, number};
 
 /// Colours of values from 0 on: calm where they are small.
@@ -57,11 +58,8 @@ impl Scale {
             sizes.extend(some.map(|v| v.abs()));
         }
         let automatic = || {
-            let last = sizes.len().saturating_sub(1);
-            let at = (COVERED * last as f64).ceil() as usize;
-            let found = (!sizes.is_empty())
-                .then(|| f64::from(*sizes.select_nth_unstable_by(at, f32::total_cmp).1));
-            let high = round_up(found.filter(|v| *v > 0.0).unwrap_or(1.0));
+            let found = quantile(&mut sizes, COVERED).filter(|v| *v > 0.0);
+            let high = round_up(found.map_or(1.0, f64::from));
             if signed { [-high, high] } else { [0.0, high] }
         };
         let range = self.range.filter(|[low, high]| low < high && (high - low).is_finite());

@@ -2,7 +2,7 @@
 
 use super::cut::Screen;
 use super::{Colour, Layer, bounds};
-use crate::draw::contour::{add, simplified};
+use crate::draw::contour::{add, over, simplified};
 use crate::draw::intensity::Lattice;
 use crate::draw::key::Key;
 use crate::draw::picture::Picture;
@@ -53,7 +53,7 @@ impl Sections<'_> {
         let Some(first) = self.rows.first() else { return Ok(String::new()) };
         let grid = first.image.grid();
         let grids: Vec<_> = self.rows.iter().map(|row| ("section's", row.image.grid())).collect();
-        check_grids(grid, &grids)?;
+        check_grids("first image", grid, &grids)?;
         let layers: Vec<&Layer<'_>> = self.rows.iter().flat_map(|row| &row.layers).collect();
         let mut area = Area::around(grid, bounds(layers.iter().copied()));
         area.through(grid, &layers);
@@ -73,7 +73,7 @@ impl Sections<'_> {
             pictures.push(planes.iter().map(draw).collect::<Vec<_>>());
         }
         let names: Vec<&str> = self.rows.iter().map(|row| row.name.as_str()).collect();
-        let body = gallery::rows_with(
+        let body = gallery::rows(
             &planes,
             id,
             &names,
@@ -105,11 +105,7 @@ impl Sections<'_> {
 /// The lines of layers upon the picture of a plane, as SVG.
 fn overlay(grid: &Grid, plane: &Plane, layers: &[Layer<'_>]) -> String {
     let screen = Screen::new(grid, plane);
-    let mut out = format!(
-        "<svg class=\"over cuts\" viewBox=\"0 0 {} {}\" preserveAspectRatio=\"none\" aria-hidden=\"true\">",
-        plane.width(),
-        plane.height()
-    );
+    let mut out = String::new();
     for layer in layers {
         let cut = screen.cut(layer.mesh);
         let mut path = String::new();
@@ -126,7 +122,7 @@ fn overlay(grid: &Grid, plane: &Plane, layers: &[Layer<'_>]) -> String {
         let class = if cut.lines.is_empty() { " class=\"dots\"" } else { "" };
         let _ = write!(out, "<path{class} style=\"stroke:{}\" d=\"{path}\"/>", layer.colour.hex());
     }
-    out + "</svg>"
+    over("over cuts", plane.size(), &out)
 }
 
 /// The part of a grid that is shown.

@@ -34,9 +34,7 @@ pub fn render(report: &AffineReport<'_>) -> Result<String> {
     let kind = kind.filter(|k| ["rigid", "similarity"].contains(k)).unwrap_or("affine");
     let all =
         [Figure::LabelOverlap, Figure::Overlap, Figure::Cost, Figure::Ncc, Figure::Mi, Figure::Nmi];
-    let mut page = Page::default();
-    page.add("Verdict", words::verdict(record));
-    page.add("", words::cards(record, words::highlights(record, &all, 4)));
+    let mut page = Page::on(record, words::highlights(record, &all, 4));
     page.add("Transform", words::transform(&record.transform, "What was done"));
     page.add("Compare", comparison(&studio.planes, &FIXED_AND_MOVING));
     pair::slices(
@@ -81,6 +79,5 @@ pub fn render(report: &AffineReport<'_>) -> Result<String> {
     page.add("", stages::choice(record));
     page.add("", words::landmarks(record));
     page.add("", words::figures(record));
-    page.add("Details", words::details(record));
-    Ok(page.finish(&Heading::of_pair(record, kind)))
+    Ok(page.finish(record, &Heading::of_pair(record, kind)))
 }

@@ -10,26 +10,10 @@ use voxalign_population::atlas::Sharpness;
 
 /// The charts; what they show is their heading too.
 const CHARTS: [Labels<'static>; 3] = [
-    Labels {
-        id: "svg-entropy",
-        axis: "entropy, bits",
-        what: "Entropy of the atlas",
-        only: Some(CURVES[0]),
-    },
-    Labels {
-        id: "svg-gradient",
-        axis: "gradient energy, 1/mm\u{b2}",
-        what: "Gradient energy of the atlas",
-        only: Some(CURVES[1]),
-    },
-    Labels {
-        id: "svg-energy",
-        axis: "energy",
-        what: "Mean energy of the subjects",
-        only: Some(CURVES[2]),
-    },
+    Labels::only("svg-entropy", "Entropy of the atlas", "entropy, bits"),
+    Labels::only("svg-gradient", "Gradient energy of the atlas", "gradient energy, 1/mm\u{b2}"),
+    Labels::only("svg-energy", "Mean energy of the subjects", "energy"),
 ];
-const CURVES: [&str; 3] = ["entropy, bits", "gradient energy, 1/mm\u{b2}", "energy"];
 
 /// The charts and their table.
 pub(super) fn charts(record: &AtlasRecord, grid: &Grid) -> String {
@@ -54,7 +38,7 @@ fn scales(record: &AtlasRecord, grid: &Grid) -> Vec<EnergyScale> {
             let (run, scale) = (runs.get(i).copied().unwrap_or_default(), record.scales.get(i));
             let factor = scale.map(|s| s.factor).or(run.first().map(|s| s.factor)).unwrap_or(1);
             let curve = |which: usize, points: Vec<(usize, f64)>| EnergyCurve {
-                name: CURVES[which].to_owned(),
+                name: CHARTS[which].axis.to_owned(),
                 points,
             };
             let energies = scale.map(|s| s.energies.as_slice()).unwrap_or_default();

@@ -15,13 +15,13 @@ pub(super) fn pictures(page: &mut Page, report: &AtlasReport<'_>) -> Result<()> 
         let shapes = report.shapes.iter().enumerate();
         let layers = shapes.map(|(i, s)| Layer::new(s.name, s.mesh, Colour::of(i)));
         let row = Row { name: "Atlas".into(), image: report.template, layers: layers.collect() };
-        let html = Sections { rows: vec![row] }.figure(
-            "fig-sections",
+        page.sections(
+            "Shapes",
+            &Sections { rows: vec![row] },
             "Shapes upon slices",
             "where the shapes of the template cut its slices. Good: each line lies on the border of \
              what it is the surface of, in the mean image of all subjects.",
         )?;
-        page.add("Shapes", Section::new("fig-sections", html));
     }
     if report.shapes.is_empty() && report.marks.is_empty() {
         return Ok(());
@@ -35,15 +35,13 @@ pub(super) fn pictures(page: &mut Page, report: &AtlasReport<'_>) -> Result<()> 
     }
     let varies = !report.shapes.is_empty();
     let scale = varies.then(|| Scale::new("variation over the subjects", "mm"));
-    let html = Scene { layers, scale }.figure(
-        "fig-3d",
+    page.solid(
+        &Scene { layers, scale },
         "Shapes in 3D",
         "the shapes of the template, coloured by how far each place is carried to the subjects, the \
          root mean square over them after their affine maps. Dark places are alike in all subjects; what shines differs \
          most between them.",
-    )?;
-    page.add("3D", Section::new("fig-3d", html));
-    Ok(())
+    )
 }
 
 /// What the template has with what all subjects say of it, and with those of the one that is worst after.

@@ -11,8 +11,8 @@ use super::comparison::{Comparison, comparison};
 use super::html::{Columns, Section, note, scroll, section};
 use super::words::{self, Card, count};
 use super::{Heading, Page};
-use crate::draw::{Timeline, TimelineTask, other_grid};
-use crate::error::{ReportError, Result};
+use crate::draw::{Timeline, TimelineTask, check_grids};
+use crate::error::Result;
 use crate::record::{Figure, RunRecord};
 use crate::text::{escape, fixed, measured, seconds, title};
 use pictures::{Pictures, size};
@@ -92,17 +92,15 @@ const COMPARISON: Comparison<'_> = Comparison {
 /// [affine registration](crate::affine::render).
 ///
 /// # Errors
-/// [`ReportError::OtherAtlasGrid`] where an image is not on the grid of the atlas,
-/// [`ReportError::Png`] where a picture cannot be compressed.
+/// [`ReportError::OtherGrid`](crate::ReportError::OtherGrid) where an image is not on the grid of the atlas,
+/// [`ReportError::Png`](crate::ReportError::Png) where a picture cannot be compressed.
 pub fn render(report: &AtlasReport<'_>) -> Result<String> {
     let grid = report.template.grid();
     check(report, grid)?;
     let record = report.record;
     let run = RunRecord { figures: record.figures.clone(), ..record.run() };
     let pictures = Pictures::new(*report)?;
-    let mut page = Page::default();
-    page.add("Verdict", words::verdict(&run));
-    page.add("", words::cards(&run, cards(record)));
+    let mut page = Page::on(&run, cards(record));
     page.add("Compare", comparison(&pictures.planes, &COMPARISON));
     page.figure(
         "Slices",
@@ -200,10 +198,9 @@ pub fn render(report: &AtlasReport<'_>) -> Result<String> {
     };
     let headings = ["Figure", "#After affine alignment", "#Atlas"];
     page.add("Figures", words::figures_as(&run, headings, name));
-    page.add("Details", words::details(&run));
     let count = count(record.subjects.len(), "subject", "subjects");
     let line = format!("{count}, {}; {}", subjects::remarkable(&record.subjects), size(grid));
-    Ok(page.finish(&Heading::new(&format!("Atlas of {count}"), "Atlas", &line, &run)))
+    Ok(page.finish(&run, &Heading::new(&format!("Atlas of {count}"), "Atlas", &line, &run)))
 }
 
 fn check(report: &AtlasReport<'_>, grid: &Grid) -> Result<()> {
@@ -214,12 +211,7 @@ fn check(report: &AtlasReport<'_>, grid: &Grid) -> Result<()> {
         ("mean log Jacobian", report.log_jacobian.grid()),
     ];
     all.extend(report.labels.map(|labels| ("label", labels.grid())));
-    match other_grid(grid, &all) {
-        None => Ok(()),
-        Some((role, found)) => {
-            Err(ReportError::OtherAtlasGrid { role, found, atlas: grid.to_string() })
-        }
-    }
+    check_grids("atlas", grid, &all)
 }
 
 /// The most telling numbers.

@@ -6,11 +6,11 @@ use crate::draw::edges::outlines;
 use crate::draw::field::EDGE;
 use crate::draw::intensity::Lattice;
 use crate::draw::picture::{
-    Picture, Shown, diverging, diverging_style, grey_and, grey_index, sequential, sequential_style,
+    Picture, Shown, diverging, diverging_style, level, sequential, sequential_style, signed_level,
 };
 use crate::draw::plane::{Plane, check_memory, planes, small};
 use crate::draw::studio::plane_edges;
-use crate::draw::window::Window;
+use crate::draw::window::{Window, quantile};
 use crate::draw::{Key, gallery};
 use crate::error::Result;
 use crate::page::deform::scale_name;
@@ -84,16 +84,12 @@ impl<'a> Pictures<'a> {
         let rows = ["Mean after affine alignment", "Atlas"];
         let draw = |row: usize, at: usize| match row {
             0 => {
-                let plane = &self.planes[at];
-                Picture::of(
-                    plane,
-                    &plane.draw(self.report.affine_mean, self.window.low),
-                    self.window,
-                )
+                let values = self.planes[at].draw(self.report.affine_mean, self.window.low);
+                Picture::of(&self.planes[at], &values, self.window)
             }
             _ => Picture::of(&self.planes[at], &self.atlas[at], self.window),
         };
-        gallery::rows(&self.planes, "slice", &rows, draw, |_| String::new())
+        gallery::rows(&self.planes, "slice", &rows, draw, |_, _| String::new())
     }
 
     /// The atlas at some of its iterations, each with its scale; `None` where none was kept.
@@ -158,11 +154,11 @@ impl<'a> Pictures<'a> {
     fn warm(&self, id: &str, name: &str, image: &Volume<f32>, reach: f64) -> Result<String> {
         let draw = |_: usize, at: usize| {
             let plane = &self.planes[at];
-            let level = |v: &f32| (255.0 * (f64::from(*v) / reach).clamp(0.0, 1.0)).round() as u8;
-            let pixels = plane.draw(image, 0.0).iter().map(level).collect();
+            let values = plane.draw(image, 0.0);
+            let pixels = values.iter().map(|&v| level(f64::from(v) / reach)).collect();
             Picture::coloured(plane, pixels, sequential())
         };
-        gallery::rows(&self.planes, id, &[name], draw, |_| String::new())
+        gallery::rows(&self.planes, id, &[name], draw, |_, _| String::new())
     }
 
     /// The mean logarithm of the Jacobian, with the edges of the atlas.
@@ -174,14 +170,14 @@ impl<'a> Pictures<'a> {
             let plane = &self.planes[at];
             let lines = plane_edges(plane, &self.atlas[at], self.window);
             let values = plane.draw(self.report.log_jacobian, 0.0);
-            let pixels = values.iter().zip(lines).map(|(&v, edge)| {
-                let t = (f64::from(v) / self.reach[2]).clamp(-1.0, 1.0);
-                if edge { 0 } else { (128.0 + 127.0 * t).round() as u8 }
+            let pixels = values.iter().zip(lines).map(|(&v, edge)| match edge {
+                true => 0,
+                false => signed_level(f64::from(v) / self.reach[2]).max(1),
             });
             Picture::coloured(plane, pixels.collect(), palette.clone())
         };
         let name = "Mean logarithm of the Jacobian determinant";
-        let rows = gallery::rows(&self.planes, "logjacobian", &[name], draw, |_| String::new())?;
+        let rows = gallery::rows(&self.planes, "logjacobian", &[name], draw, |_, _| String::new())?;
         let reach = plain(self.reach[2]);
         let percent = |v: f64| fixed((v.exp() - 1.0) * 100.0, 0);
         let (less, more) = (percent(-self.reach[2]), percent(self.reach[2]));
@@ -200,20 +196,14 @@ impl<'a> Pictures<'a> {
             let plane = &self.planes[at];
             let regions = plane.nearest(labels);
             let lines = outlines(&regions, plane.width());
-            let first = 256 - REGIONS.len();
-            let pixels = self.atlas[at].iter().zip(regions.iter().zip(lines));
-            let pixels = pixels.map(|(&v, (&region, line))| {
-                if line {
-                    // Regions take the colours in turns; what is outside of all has the first.
-                    let turn = region.unsigned_abs().saturating_sub(1) as usize % REGIONS.len();
-                    (first + turn) as u8
-                } else {
-                    grey_index(self.window.unit(v) * 0.85, REGIONS.len())
-                }
-            });
-            Picture::coloured(plane, pixels.collect(), grey_and(&REGIONS))
+            let greys = self.atlas[at].iter().map(|&v| self.window.unit(v));
+            // Regions take the colours in turns; what is outside of all has the first.
+            let turn = |i: usize| regions[i].unsigned_abs().saturating_sub(1) as usize;
+            Picture::painted(plane.size(), greys, 0.85, &REGIONS, |i| {
+                lines[i].then(|| turn(i) % REGIONS.len())
+            })
         };
-        Some(gallery::rows(&self.planes, "label", &["Regions of the atlas"], draw, |_| {
+        Some(gallery::rows(&self.planes, "label", &["Regions of the atlas"], draw, |_, _| {
             String::new()
         }))
     }
@@ -229,10 +219,8 @@ fn when(iteration: usize) -> String {
 
 /// The size that all but a few values are within.
 fn largest(values: &[f32]) -> f64 {
-    let mut sizes: Vec<f32> = values.iter().map(|v| v.abs()).filter(|v| v.is_finite()).collect();
-    let Some(last) = sizes.len().checked_sub(1) else { return 0.0 };
-    let at = (WITHIN * last as f64).round() as usize;
-    f64::from(*sizes.select_nth_unstable_by(at, f32::total_cmp).1)
+    let sizes = values.iter().map(|v| v.abs()).filter(|v| v.is_finite());
+    quantile(&mut sizes.collect::<Vec<_>>(), WITHIN).map_or(0.0, f64::from)
 }
 
 /// A bar of colours from 0 up; `more` stands behind the last number.

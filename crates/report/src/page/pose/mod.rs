@@ -14,7 +14,7 @@ use super::comparison::{Comparison, comparison_of};
 use super::course::search;
 use super::drr::ct_name;
 use super::html::{Columns, Section, figure, known, matrix, panel, section};
-use super::words::{self, Card, count};
+use super::words::{Card, count};
 use super::{Heading, Page};
 use crate::draw::{Axis, Plot, Point, Series, Shape, sketch};
 use crate::error::Result;
@@ -52,9 +52,7 @@ const COMPARISON: Comparison<'_> = Comparison {
 pub fn render(report: &PoseReport<'_>) -> Result<String> {
     let PoseReport { record, pictures } = report;
     let run = record.run();
-    let mut page = Page::default();
-    page.add("Verdict", words::judged(&record.verdict, None));
-    page.add("", words::cards(&run, cards(record)));
+    let mut page = Page::on(&run, cards(record));
     page.add("Pose", pose(record));
     if !record.views.is_empty() && !pictures.is_empty() {
         page.add("Compare", comparison_of(&pictures::widths(record, pictures), &COMPARISON));
@@ -81,13 +79,12 @@ pub fn render(report: &PoseReport<'_>) -> Result<String> {
     let similarity = record.parameters.get("similarity").or_else(|| record.parameters.get("cost"));
     page.add("Cost", search(&record.stages, similarity));
     page.add("Geometry", geometry(record));
-    page.add("Details", words::details(&run));
     let images = match record.views.len() {
         1 => "one X-ray image".to_owned(),
         n => count(n, "", "X-ray images"),
     };
     let line = format!("{} by {images}", ct_name(&record.provenance));
-    Ok(page.finish(&Heading::new(&format!("Pose of {line}"), "Pose of a CT", &line, &run)))
+    Ok(page.finish(&run, &Heading::new(&format!("Pose of {line}"), "Pose of a CT", &line, &run)))
 }
 
 /// The most telling numbers.

@@ -3,9 +3,9 @@
 use super::{PoseRecord, PoseViewRecord};
 use crate::draw::Key;
 use crate::draw::edges::edges;
-use crate::draw::picture::{Picture, grey_and, grey_index};
+use crate::draw::picture::Picture;
 use crate::draw::window::Window;
-use crate::draw::xray::{self, Reduced, ViewRecord, XrayPicture};
+use crate::draw::xray::{self, Pixels, ViewRecord, XrayPicture};
 use crate::error::Result;
 use crate::page::drr::{MANY, PIXELS};
 use crate::text::{escape, fixed, measured};
@@ -38,63 +38,40 @@ struct Drawn<'a> {
     geometry: ViewRecord,
     /// The region that counted, upon pictures of the whole detector.
     region: Option<[usize; 4]>,
-    images: [Reduced; 3],
+    images: [Pixels; 3],
     /// The part of each pixel of the X-ray image that was left out, where some were.
-    left_out: Option<Reduced>,
+    left_out: Option<Pixels>,
     /// Of the X-ray image, and of both simulated ones.
     windows: [Window; 2],
 }
 
 impl<'a> Drawn<'a> {
-    /// The whole detector.
-    fn new(record: &'a PoseViewRecord, pictures: &PosePictures<'_>, most: usize) -> Result<Self> {
-        let PosePictures { xray, before, after, .. } = pictures;
-        let (geometry, region) = (record.view.clone(), record.region);
-        Self::of(record, geometry, region, &[*xray, *before, *after], most)
-    }
-
-    /// The region that counted alone, where there is one.
-    fn counted(
+    /// The region that counted alone, where there is one and `whole` is not asked for; else the whole detector.
+    fn new(
         record: &'a PoseViewRecord,
         pictures: &PosePictures<'_>,
         most: usize,
+        whole: bool,
     ) -> Result<Self> {
         let PosePictures { xray, before, after, left_out } = pictures;
-        let all = [xray, before, after];
         let part = |picture: &XrayPicture<'_>, region| picture.part(region, record.view.size);
-        let parts = record.region.and_then(|region| {
-            let part = |picture| part(picture, region);
-            Some((region, [part(xray)?, part(before)?, part(after)?]))
+        let parts = record.region.filter(|_| !whole).and_then(|region| {
+            let all = [part(xray, region)?, part(before, region)?, part(after, region)?];
+            Some((region, all, left_out.and_then(|picture| part(&picture, region))))
         });
-        let drawn = match &parts {
-            Some((region, parts)) => {
-                let pictures = parts.each_ref().map(|part| part.picture());
-                Self::of(record, record.view.part(*region), None, &pictures, most)
+        let (geometry, region, [xray, before, after], left_out) = match &parts {
+            Some((region, all, left_out)) => {
+                let left_out = left_out.as_ref().map(|part| part.picture());
+                (record.view.part(*region), None, all.each_ref().map(|p| p.picture()), left_out)
             }
-            None => Self::of(record, record.view.clone(), record.region, &all.map(|p| *p), most),
+            None => (record.view.clone(), record.region, [*xray, *before, *after], *left_out),
         };
-        let left_out = match (left_out, &parts) {
-            (None, _) => None,
-            (Some(whole), None) => Some(whole.reduced(most)?),
-            (Some(whole), Some((region, _))) => {
-                part(whole, *region).map(|part| part.picture().reduced(most)).transpose()?
-            }
-        };
-        Ok(Self { left_out, ..drawn? })
-    }
-
-    fn of(
-        record: &'a PoseViewRecord,
-        geometry: ViewRecord,
-        region: Option<[usize; 4]>,
-        [xray, before, after]: &[XrayPicture<'_>; 3],
-        most: usize,
-    ) -> Result<Self> {
         let images = [xray.reduced(most)?, before.reduced(most)?, after.reduced(most)?];
+        let left_out = left_out.map(|picture| picture.reduced(most)).transpose()?;
         let counted = |i: usize| images[i].counted(region, geometry.size);
         let simulated: Vec<f32> = counted(1).into_iter().chain(counted(2)).collect();
         let windows = [Window::robust(&counted(0)), Window::robust(&simulated)];
-        Ok(Self { record, geometry, region, images, left_out: None, windows })
+        Ok(Self { record, geometry, region, images, left_out, windows })
     }
 
     fn window(&self, image: usize) -> Window {
@@ -112,14 +89,11 @@ impl<'a> Drawn<'a> {
         let left_out = |i: usize| {
             self.left_out.as_ref().and_then(|r| r.values.get(i)).is_some_and(|part| *part > 0.5)
         };
-        let pixel = |(i, (v, edge))| match edge {
-            true => 255,
-            false if left_out(i) => 254,
-            false => grey_index(v * 0.85, 2),
-        };
-        let pixels = xray.unit(self.window(0)).zip(lines).enumerate().map(pixel).collect();
-        let palette = Some(grey_and(&[LEFT_OUT, EDGE]));
-        Picture { width: xray.width, height: xray.height, pixels, palette }
+        let (size, greys) = ([xray.width, xray.height], xray.unit(self.window(0)));
+        Picture::painted(size, greys, 0.85, &[LEFT_OUT, EDGE], |i| match lines[i] {
+            true => Some(1),
+            false => left_out(i).then_some(0),
+        })
     }
 }
 
@@ -173,12 +147,13 @@ fn region_key(views: &[PoseViewRecord]) -> String {
 pub(crate) fn slices(records: &[PoseViewRecord], pictures: &[PosePictures<'_>]) -> Result<String> {
     let most = PIXELS[usize::from(3 * pictures.len() > MANY)];
     let pairs = || records.iter().zip(pictures);
-    let views: Vec<_> = pairs().map(|(v, p)| Drawn::counted(v, p, most)).collect::<Result<_>>()?;
+    let views: Vec<_> =
+        pairs().map(|(v, p)| Drawn::new(v, p, most, false)).collect::<Result<_>>()?;
     let mut headings = vec![(0, "X-ray image"), (1, "Simulated, before"), (2, "Simulated, after")];
     let mut wholes = Vec::new();
     if records.iter().any(|v| v.region.is_some()) {
         headings.push((WHOLE, "Whole X-ray image"));
-        wholes = pairs().map(|(v, p)| Drawn::new(v, p, PIXELS[1])).collect::<Result<_>>()?;
+        wholes = pairs().map(|(v, p)| Drawn::new(v, p, PIXELS[1], true)).collect::<Result<_>>()?;
     }
     let note = |view: &Drawn<'_>| {
         let range = |w: Window| measured(&[w.low, w.high].map(f64::from)).join(" to ");
@@ -207,7 +182,7 @@ pub(crate) fn overlays(
 ) -> Result<String> {
     let views = records.iter().zip(pictures);
     let views: Vec<_> =
-        views.map(|(v, p)| Drawn::counted(v, p, PIXELS_EDGES)).collect::<Result<_>>()?;
+        views.map(|(v, p)| Drawn::new(v, p, PIXELS_EDGES, false)).collect::<Result<_>>()?;
     let headings = [(1, "Before"), (2, "After")];
     let note = |view: &Drawn<'_>| match view.record.region {
         Some(_) => "the region that counted".to_owned(),
