@@ -61,6 +61,12 @@ pub(crate) fn number(value: f64) -> String {
     fixed(value, decimals)
 }
 
+/// A round number with the decimals that it has, without the noise of sums.
+pub(crate) fn plain(value: f64) -> String {
+    let digits = if value.abs() < 0.01 { 1e9 } else { 1e3 };
+    ((value * digits).round() / digits + 0.0).to_string().replace('-', "\u{2212}")
+}
+
 /// What was measured, for tables: numbers of one kind with the same decimals, whole ones too, four
 /// of them below 10. Counts are for [`number`].
 pub(crate) fn measured(values: &[f64]) -> Vec<String> {
@@ -182,6 +188,10 @@ mod tests {
         assert_eq!(number(1e-9), "1.00e\u{2212}9");
         assert_eq!(number(f64::INFINITY), "n/a");
         assert_eq!(thousands(1_234_567.0), "1\u{202f}234\u{202f}567");
+        assert_eq!(
+            [0.75, -3.0, 0.1 + 0.2, 2e-4].map(plain),
+            ["0.75", "\u{2212}3", "0.3", "0.0002"]
+        );
         assert_eq!(thousands(-1234.0), "\u{2212}1234");
         assert_eq!(seconds(0.25), "250 ms");
         assert_eq!(seconds(180.0), "3.0 min");

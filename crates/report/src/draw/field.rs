@@ -126,17 +126,19 @@ impl<'s, 'a> Deformation<'s, 'a> {
         )
     }
 
+    /// The three components of the displacements on a plane.
+    fn components(&self, plane: &Plane) -> Vec<Vec<f32>> {
+        let grid = self.field.grid();
+        let all = self.field.data().chunks_exact(grid.len());
+        all.map(|c| plane.draw_values(c, grid.dims(), 0.0)).collect()
+    }
+
     /// The lines of the grid on a plane, as SVG.
     fn lines(&self, plane: &Plane) -> String {
         let (width, height) = (plane.width(), plane.height());
         let mut path = String::new();
         let grid = self.field.grid();
-        let components: Vec<Vec<f32>> = self
-            .field
-            .data()
-            .chunks_exact(grid.len())
-            .map(|c| plane.draw_values(c, grid.dims(), 0.0))
-            .collect();
+        let components = self.components(plane);
         let places = |n: usize| -> Vec<usize> {
             let mut all: Vec<usize> = (0..n).step_by(STEP).collect();
             if all.last().is_some_and(|l| l + 1 < n) {
@@ -234,14 +236,8 @@ impl<'s, 'a> Deformation<'s, 'a> {
 
     /// The lengths of the displacements in colours.
     pub(crate) fn displacements(&self) -> Result<String> {
-        let grid = self.field.grid();
         self.studio.grid("displacement", &["Length of the displacement"], |_, plane, _| {
-            let parts: Vec<Vec<f32>> = self
-                .field
-                .data()
-                .chunks_exact(grid.len())
-                .map(|c| plane.draw_values(c, grid.dims(), 0.0))
-                .collect();
+            let parts = self.components(plane);
             let length =
                 |i: usize| parts.iter().map(|c| f64::from(c[i]).powi(2)).sum::<f64>().sqrt();
             let pixels = 0..plane.width() * plane.height();

@@ -10,6 +10,16 @@ use voxalign_image::{Grid, Vector3};
 /// The sides of each axis of the world: where coordinates are below 0, and above.
 pub(crate) const LETTERS: [[char; 2]; 3] = [['L', 'R'], ['P', 'A'], ['I', 'S']];
 
+/// The beginning of a table of pictures with a column of some width under each heading.
+pub(crate) fn columns(headings: &[&str], width: &str) -> String {
+    let heads = headings.iter().map(|name| format!("<p class=\"head\">{}</p>", escape(name)));
+    format!(
+        "<div class=\"planes many\" style=\"grid-template-columns:repeat({},{width})\">{}",
+        headings.len(),
+        heads.collect::<String>()
+    )
+}
+
 /// Rows of pictures, one column a plane. `draw` gives the picture of a row and of the plane at a
 /// place of the list, `over` the HTML upon it.
 pub(crate) fn rows(

@@ -1,6 +1,6 @@
 //! Keys beside pictures and charts: what lines, marks and colours mean, as HTML.
 
-use super::plot::Shape;
+use super::series::Shape;
 use super::svg::colour;
 use crate::text::escape;
 use std::fmt::Write as _;

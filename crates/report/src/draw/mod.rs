@@ -45,6 +45,7 @@ pub(crate) mod picture;
 pub(crate) mod plane;
 mod plot;
 mod rows;
+mod series;
 pub(crate) mod sketch;
 pub(crate) mod slices;
 pub(crate) mod studio;
@@ -55,8 +56,9 @@ pub mod xray;
 
 pub use axis::{Axis, Marks, Scale};
 pub use key::Key;
-pub use plot::{Band, KeyPlace, Plot, Point, Series, Shape, beside};
+pub use plot::{Band, KeyPlace, Plot, beside};
 pub use rows::{RowBox, Rows};
+pub use series::{Point, Series, Shape};
 pub use svg::{Anchor, COLOURS, Svg, along, colour};
 pub use timeline::{Timeline, TimelineTask};
 
@@ -69,7 +71,7 @@ pub const STYLE: &str = include_str!("chart.css");
 /// A chart as a file of its own: the text of an SVG with its style sheet within.
 #[must_use]
 pub fn standalone(svg: &str) -> String {
-    let begin = format!("<svg xmlns=\"http://www.w3.org/2000/svg\" font-family=\"sans-serif\" ");
+    let begin = "<svg xmlns=\"http://www.w3.org/2000/svg\" font-family=\"sans-serif\" ";
     match svg.strip_prefix("<svg ").and_then(|rest| rest.split_once('>')) {
         Some((attributes, rest)) => format!("{begin}{attributes}><style>{STYLE}</style>{rest}"),
         None => svg.to_owned(),

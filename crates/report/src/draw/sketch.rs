@@ -2,7 +2,7 @@
 
 use super::axis::ticks;
 use super::key::Key;
-use super::plot::Shape;
+use super::series::Shape;
 use super::svg::{Anchor, COLOURS, Svg, along};
 use crate::record::{GridRecord, ViewRecord};
 use crate::text::number;

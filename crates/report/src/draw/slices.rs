@@ -1,5 +1,6 @@
 //! Middle slices of several images side by side.
 
+use super::gallery::columns;
 use super::picture::{Picture, Shown};
 use super::plane::{Plane, planes};
 use super::window::Window;
@@ -117,14 +118,8 @@ pub(crate) fn table(headings: &[String], rows: &[(&str, Vec<&MiddleSlices>)]) ->
             Area::around(images.filter_map(|i| i.slices.get(plane)), window)
         })
         .collect();
-    let mut out = format!(
-        "<div class=\"scroll\"><div class=\"planes many\" \
-         style=\"grid-template-columns:repeat({},minmax(100px,280px))\">",
-        headings.len()
-    );
-    for heading in headings {
-        let _ = write!(out, "<p class=\"head\">{}</p>", escape(heading));
-    }
+    let heads: Vec<&str> = headings.iter().map(String::as_str).collect();
+    let mut out = format!("<div class=\"scroll\">{}", columns(&heads, "minmax(100px,280px)"));
     for (name, images) in rows {
         let planes = images.iter().map(|i| i.slices.len()).min().unwrap_or(0);
         if !name.is_empty() {

@@ -164,11 +164,6 @@ pub(crate) fn outline(region: Option<[usize; 4]>, size: [usize; 2]) -> String {
     })
 }
 
-/// The columns of pictures side by side, so many of them.
-pub(crate) fn columns(count: usize) -> String {
-    vec!["minmax(0,1fr)"; count].join(" ")
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;

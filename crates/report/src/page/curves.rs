@@ -95,11 +95,16 @@ fn plot(figure: &CurveFigure) -> Option<String> {
     places.retain(|p| p.is_finite() && *p > 0.0);
     places.sort_by(f64::total_cmp);
     places.dedup();
-    let first = places.first().copied().unwrap_or(1.0);
+    // A level is drawn over all places.
+    let ends = match places.as_slice() {
+        [] => [1.0, 10.0],
+        [first, .., last] => [*first, *last],
+        [only] => [*only; 2],
+    };
     let series = figure.curves.iter().enumerate().flat_map(|(colour, curve)| {
         let of = |shape, points| Series { shape, colour, name: curve.name.clone(), points };
-        let level = curve.level.map(|y| Point::at(first, y)).into_iter().collect();
-        [of(Shape::Line, points(curve)), of(Shape::Levels, level)]
+        let level = curve.level.iter().flat_map(|&y| ends.map(|x| Point::at(x, y)));
+        [of(Shape::Line, points(curve)), of(Shape::Curve, level.collect())]
     });
     let plot = Plot {
         what: figure.title.clone(),

@@ -10,7 +10,7 @@ use crate::draw::field::Deformation;
 use crate::draw::studio::{Images, Studio};
 use crate::error::Result;
 use crate::record::{Figure, RunRecord};
-use crate::text::{escape, fixed, sentence, thousands};
+use crate::text::{escape, fixed, plain, sentence, thousands};
 use voxalign_image::{Grid, VectorField, Volume};
 use voxalign_register::diffeo::PathRecord;
 use voxalign_register::multiscale::ScaleRecord;
@@ -95,8 +95,7 @@ pub(crate) fn scale_name(factor: usize, fixed: &Grid) -> String {
     if !finest.is_finite() {
         return format!("1/{factor}");
     }
-    let length = (finest * factor as f64 * 1e3).round() / 1e3;
-    format!("{length} mm")
+    format!("{} mm", plain(finest * factor as f64))
 }
 
 /// Names of the figures of the record that are shown large where they are known.

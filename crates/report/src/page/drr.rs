@@ -78,8 +78,7 @@ fn gallery(report: &DrrReport<'_>) -> Result<Section> {
         n => ("planes many gallery", n.min(if n == 4 { 2 } else { 3 })),
     };
     let mut body = format!(
-        "<div class=\"{class}\" style=\"grid-template-columns:{}\">",
-        xray::columns(across)
+        "<div class=\"{class}\" style=\"grid-template-columns:repeat({across},minmax(0,1fr))\">"
     );
     for (i, (image, picture)) in images.iter().zip(report.pictures).enumerate() {
         let window = Window { low: image.least as f32, high: image.most as f32 };

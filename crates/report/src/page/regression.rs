@@ -1,8 +1,6 @@
 //! The page of a kernel regression along a covariate.
 
-pub use crate::record::regression::{
-    ObservationRecord, RegressionRecord, ValueRecord, VolumeCurve,
-};
+pub use crate::record::regression::*;
 
 use super::html::{Columns, DASH, Section, figure, note, panel, percent, section};
 use super::{Page, words};

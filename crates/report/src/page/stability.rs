@@ -152,9 +152,8 @@ fn sizes(record: &StabilityRecord) -> Section {
         .column("#Cohorts", |s| {
             format!("{}{}", s.cohorts.len(), if s.all { " (all)" } else { "" })
         });
-    let kinds: [(&str, fn(&SizeRecord) -> Spread); 2] =
-        [("#Affine: mean", |s| s.affine), ("#Atlas: mean", |s| s.atlas)];
-    for (name, of) in kinds {
+    for (which, name) in ["#Affine: mean", "#Atlas: mean"].into_iter().enumerate() {
+        let of = |s: &SizeRecord| [s.affine, s.atlas][which];
         table = table
             .column(name, |s| fixed(of(s).mean, 4))
             .column("#Variance", |s| known(of(s).variance, 6))

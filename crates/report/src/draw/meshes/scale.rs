@@ -5,7 +5,7 @@ use crate::draw::axis::round_up;
 use crate::draw::key::Key;
 use crate::draw::picture::{gradient, ramp};
 use crate::draw::window::quantile;
-use crate::text::{escape, fixed, number};
+use crate::text::{escape, plain};
 
 /// Colours of values from 0 on: calm where they are small.
 const AMOUNTS: [[u8; 3]; 6] = [
@@ -113,14 +113,13 @@ impl Bar {
     /// The bar with its name and numbers, as HTML.
     pub(super) fn key(&self) -> String {
         let [low, high] = self.range;
-        let text = |value: f64| short(value, high - low);
         let end = |value: f64, beyond: bool, sign: &str| {
-            if beyond { format!("{sign} {}", text(value)) } else { text(value) }
+            if beyond { format!("{sign} {}", plain(value)) } else { plain(value) }
         };
         let unit = if self.unit.is_empty() { String::new() } else { format!(", {}", self.unit) };
         let marks = [
             end(low, self.beyond[0], "\u{2264}"),
-            text((low + high) / 2.0),
+            plain((low + high) / 2.0),
             end(high, self.beyond[1], "\u{2265}"),
         ];
         Key::new()
@@ -128,15 +127,6 @@ impl Bar {
             .ticked(&self.style(), marks.each_ref().map(String::as_str))
             .html()
     }
-}
-
-/// A number with the decimals that it takes, within a range.
-fn short(value: f64, range: f64) -> String {
-    let decimals = (0..7).find(|&d| {
-        let scale = 10f64.powi(d);
-        ((value * scale).round() / scale - value).abs() <= 1e-6 * range
-    });
-    decimals.map_or_else(|| number(value), |d| fixed(value, d as usize))
 }
 
 #[cfg(test)]
@@ -167,10 +157,5 @@ mod tests {
         for odd in [vec![], vec![f32::NAN; 100], vec![0.0; 100]] {
             assert_eq!(of(&odd).range, [0.0, 1.0]);
         }
-    }
-
-    #[test]
-    fn numbers_are_short() {
-        assert_eq!([short(0.75, 1.5), short(0.4, 0.4), short(3.0, 6.0)], ["0.75", "0.4", "3"]);
     }
 }

@@ -15,7 +15,7 @@ use crate::draw::{Key, gallery};
 use crate::error::Result;
 use crate::page::deform::scale_name;
 use crate::page::words::count;
-use crate::text::{escape, fixed};
+use crate::text::{escape, fixed, plain};
 use std::fmt::Write as _;
 use voxalign_image::{Grid, Volume};
 use voxalign_population::atlas::Snapshot;
@@ -226,13 +226,6 @@ fn largest(values: &[f32]) -> f64 {
 /// A bar of colours from 0 up; `more` stands behind the last number.
 fn sequential_key(reach: f64, more: &str) -> String {
     Key::new().ramp(&sequential_style(), ["0", &(plain(reach) + more)]).html()
-}
-
-/// A round number without the zeros of [`number`](crate::text::number), and without the noise of
-/// sums.
-fn plain(value: f64) -> String {
-    let digits = if value.abs() < 0.01 { 1e9 } else { 1e3 };
-    ((value * digits).round() / digits).to_string()
 }
 
 /// The size of a grid, in words.

@@ -4,10 +4,7 @@ pub(crate) mod pictures;
 #[cfg(test)]
 mod tests;
 
-pub use crate::record::pose::{
-    ExpectedErrorRecord, GeometryFreedRecord, LandscapeRecord, PoseRecord, PoseUncertaintyRecord,
-    PoseViewRecord, RefinedNumberRecord, RefinedRecord,
-};
+pub use crate::record::pose::*;
 pub use pictures::PosePictures;
 
 use super::comparison::{Comparison, comparison_of};

@@ -3,6 +3,7 @@
 use super::{PoseRecord, PoseViewRecord};
 use crate::draw::Key;
 use crate::draw::edges::edges;
+use crate::draw::gallery::columns;
 use crate::draw::picture::Picture;
 use crate::draw::window::Window;
 use crate::draw::xray::{self, Pixels, ViewRecord, XrayPicture};
@@ -108,13 +109,8 @@ fn grid(
     note: impl Fn(&Drawn<'_>) -> String,
     draw: impl Fn(&Drawn<'_>, usize) -> Picture,
 ) -> Result<String> {
-    let mut out = format!(
-        "<div class=\"planes many\" style=\"grid-template-columns:{}\">",
-        xray::columns(headings.len())
-    );
-    for (_, heading) in headings {
-        let _ = write!(out, "<p class=\"head\">{}</p>", escape(heading));
-    }
+    let heads: Vec<&str> = headings.iter().map(|(_, name)| *name).collect();
+    let mut out = columns(&heads, "minmax(0,1fr)");
     for (i, view) in views.iter().enumerate() {
         let _ = write!(
             out,
