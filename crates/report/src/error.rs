@@ -7,31 +7,20 @@ use voxalign_image::memory::OutOfMemory;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ReportError {
-    /// An image of the report is not on the grid of the fixed image.
+    /// An image of the report is not on the grid of the others.
     #[error(
-        "the report compares voxel by voxel, but the {role} image is on another grid than the \
-         fixed image ({found} against {fixed}); resample it onto the fixed grid first"
+        "the report shows images voxel by voxel, but the {role} image is on another grid than the {of} \
+         ({found} against {grid}); resample it onto that grid first"
     )]
     OtherGrid {
-        /// Which image, such as `moving (after)`.
+        /// Which image, such as `moving (after)` or `variance`.
         role: &'static str,
         /// Its grid, in words.
         found: String,
-        /// The grid of the fixed image, in words.
-        fixed: String,
-    },
-    /// An image of the report is not on the grid of the atlas.
-    #[error(
-        "the report shows images voxel by voxel, but the {role} image is on another grid than the \
-         atlas ({found} against {atlas}); resample it onto the grid of the atlas first"
-    )]
-    OtherAtlasGrid {
-        /// Which image, such as `variance`.
-        role: &'static str,
-        /// Its grid, in words.
-        found: String,
-        /// The grid of the atlas, in words.
-        atlas: String,
+        /// What has the grid that all should be on: `fixed image` or `atlas`.
+        of: &'static str,
+        /// That grid, in words.
+        grid: String,
     },
     /// A picture has other pixels than it says.
     #[error(

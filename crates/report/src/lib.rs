@@ -54,72 +54,39 @@
 //! # }
 //! ```
 
-pub mod affine;
-pub mod anatomy;
-pub mod atlas;
-pub mod bench;
-mod chart;
-mod contour;
-pub mod curves;
-pub mod deform;
-pub mod drr;
-mod edges;
+pub mod draw;
 pub mod error;
-mod figure;
-mod frame;
-mod gallery;
-mod html;
-mod intensity;
-pub mod labels;
-mod mask;
-pub mod meshes;
 mod page;
-mod picture;
-mod plane;
-mod plot;
-pub mod pose;
-mod provenance;
 pub mod record;
-pub mod regression;
-mod sketch;
-mod slices;
-pub mod stability;
-pub mod stack;
-mod studio;
-pub mod surface;
-pub mod surfaces;
 mod table;
-pub mod timeline;
-pub mod track;
-mod window;
-mod words;
-pub mod xray;
+mod text;
 
-pub use affine::AffineReport;
-pub use anatomy::{
-    AnatomyRecord, AnatomyReport, ClassImages, ClassRecord, Marks, MarksRecord, ShapeMeshes,
-    ShapeRecord,
-};
-pub use atlas::{
-    AtlasRecord, AtlasReport, SubjectRecord, TemplateMarks, TemplateRecord, TemplateShape,
-};
-pub use deform::DeformReport;
-pub use drr::{DrrImageRecord, DrrRecord, DrrReport};
+pub use draw::meshes;
+pub use draw::slices::MiddleSlices;
+pub use draw::studio::Images;
+pub use draw::xray::{self, XrayPicture};
 pub use error::{ReportError, Result};
-pub use figure::{Figure, Figures, When};
-pub use labels::LabelRecord;
-pub use pose::{PosePictures, PoseRecord, PoseReport, PoseViewRecord};
-pub use provenance::Provenance;
+pub use page::affine::{self, AffineReport};
+pub use page::anatomy::{self, AnatomyReport, ClassImages, Marks, ShapeMeshes};
+pub use page::atlas::{self, AtlasReport, TemplateMarks, TemplateShape};
+pub use page::deform::{self, DeformReport};
+pub use page::drr::{self, DrrReport};
+pub use page::pose::{self, PosePictures, PoseReport};
+pub use page::surface::{self, SurfaceReport};
+pub use page::{bench, curves, regression, stability, surfaces, timeline, track};
+pub use record::anatomy::{AnatomyRecord, ClassRecord, MarksRecord, ShapeRecord};
+pub use record::atlas::{AtlasRecord, SubjectRecord, TemplateRecord};
+pub use record::drr::{DrrImageRecord, DrrRecord};
+pub use record::labels::{self, LabelRecord};
+pub use record::pose::{PoseRecord, PoseViewRecord};
+pub use record::regression::RegressionRecord;
+pub use record::stability::StabilityRecord;
+pub use record::stack::{self, StackRecord};
+pub use record::surface::SurfaceRecord;
+pub use record::surfaces::SurfacesRecord;
 pub use record::{
-    DeformationRecord, GpuRecord, GridRecord, HostRecord, InputRecord, Judged, LandmarkRecord,
-    OutputRecord, RECORD_FORMAT, RunRecord, TransformRecord,
+    DeformationRecord, Figure, Figures, GpuRecord, GridRecord, HostRecord, InputRecord, Judged,
+    LandmarkRecord, OutputRecord, Provenance, RECORD_FORMAT, RunRecord, TransformRecord,
+    ViewRecord, When,
 };
-pub use regression::RegressionRecord;
-pub use slices::MiddleSlices;
-pub use stability::StabilityRecord;
-pub use stack::StackRecord;
-pub use studio::Images;
-pub use surface::{SurfaceRecord, SurfaceReport};
-pub use surfaces::SurfacesRecord;
 pub use table::Table;
-pub use xray::{ViewRecord, XrayPicture};

@@ -1,0 +1,331 @@
+//! Pictures of the deformation: its grid, its change of volume, its displacements.
+
+use super::axis::{ends, round_up};
+use super::contour::{add, level_lines, overlay, simplified};
+use super::gallery::LETTERS;
+use super::intensity::Lattice;
+use super::key::Key;
+use super::picture::{Picture, diverging, diverging_style, level, sequential, sequential_style};
+use super::plane::Plane;
+use super::studio::Studio;
+use super::window::quantile;
+use crate::error::Result;
+use crate::text::{fixed, number, thousands};
+use voxalign_image::{Grid, Vector3, VectorField, Volume};
+
+/// Squares of the grid along the longest side of the image.
+const SQUARES: f64 = 28.0;
+/// Pixels from sample to sample where lines are looked for.
+const STEP: usize = 2;
+/// How far drawn lines may be from the exact ones, pixels.
+const TOLERANCE: f64 = 0.12;
+/// Colours of voxels that fold and of the edges of the fixed image.
+const FOLD: [u8; 3] = [255, 0, 255];
+pub(crate) const EDGE: [u8; 3] = [122, 122, 130];
+/// Factors that the scale of the Jacobian may end at.
+const FACTORS: [f64; 9] = [1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0];
+
+/// What is drawn of a deformation.
+pub(crate) struct Deformation<'s, 'a> {
+    studio: &'s Studio<'a>,
+    jacobian: &'a Volume<f32>,
+    field: &'a VectorField,
+    /// Distance of the lines of the grid, mm.
+    square: f64,
+    /// The factor that has full colour.
+    factor: f64,
+    /// The displacement that has full colour, mm.
+    reach: f64,
+    /// Voxels whose Jacobian determinant is not above 0.
+    pub(crate) folded: usize,
+    /// Smallest and largest Jacobian determinant.
+    pub(crate) jacobian_range: [f64; 2],
+    /// The voxel of the smallest.
+    smallest_at: usize,
+    /// Largest and mean displacement, mm.
+    pub(crate) largest: f64,
+    pub(crate) mean: f64,
+}
+
+impl<'s, 'a> Deformation<'s, 'a> {
+    pub(crate) fn new(
+        studio: &'s Studio<'a>,
+        jacobian: &'a Volume<f32>,
+        field: &'a VectorField,
+    ) -> Self {
+        let grid = field.grid();
+        let (mut folded, mut smallest_at, mut range) = (0, 0, [f32::MAX, f32::MIN]);
+        for (i, &j) in jacobian.data().iter().enumerate() {
+            folded += usize::from(j.is_nan() || j <= 0.0);
+            if j < range[0] {
+                (range[0], smallest_at) = (j, i);
+            }
+            range[1] = range[1].max(j);
+        }
+        if range[0] > range[1] {
+            range = [f32::NAN; 2];
+        }
+        let (mut largest, mut sum, mut count) = (0.0f64, 0.0, 0usize);
+        let (xs, rest) = field.data().split_at(grid.len());
+        let (ys, zs) = rest.split_at(grid.len());
+        for ((x, y), z) in xs.iter().zip(ys).zip(zs) {
+            let length = f64::from(x * x + y * y + z * z).sqrt();
+            if length.is_finite() {
+                largest = largest.max(length);
+                sum += length;
+                count += 1;
+            }
+        }
+        let mut logs: Vec<f32> = Lattice::new(grid.dims()).values(jacobian);
+        logs.retain(|j| *j > 0.0 && j.is_finite());
+        logs.iter_mut().for_each(|j| *j = j.ln().abs());
+        let typical = f64::from(quantile(&mut logs, 0.999).unwrap_or(0.0)).exp();
+        let factor = FACTORS.into_iter().find(|f| *f >= typical).unwrap_or(8.0);
+        let longest = (0..3)
+            .filter(|&a| grid.dims()[a] > 1)
+            .map(|a| grid.extent()[a])
+            .fold(f64::MIN_POSITIVE, f64::max);
+        Self {
+            studio,
+            jacobian,
+            field,
+            square: round_up(longest / SQUARES),
+            factor,
+            reach: if largest > 0.0 { round_up(largest) } else { 1.0 },
+            folded,
+            jacobian_range: range.map(f64::from),
+            smallest_at,
+            largest,
+            mean: sum / count.max(1) as f64,
+        }
+    }
+
+    /// The moving image as deformed with the lines of the grid upon it.
+    pub(crate) fn grids(&self) -> Result<String> {
+        let window = self.studio.moving_window;
+        self.studio.grid_with(
+            "grid",
+            &["Moving, deformed, with the grid that was deformed with it"],
+            |_, plane, drawn| {
+                let greys = drawn.moving[1].iter().map(|&v| window.unit(v) * 0.8);
+                Picture::grey(plane.width(), plane.height(), greys)
+            },
+            |plane| self.lines(plane),
+        )
+    }
+
+    /// What the lines are.
+    pub(crate) fn grid_caption(&self) -> String {
+        format!(
+            "the lines were a regular grid over the moving image, with squares \
+             of {}\u{a0}mm along the axes of the fixed image, and were deformed with it: each line is \
+             where a plane of that grid went through the slice. Good: the lines bend smoothly and \
+             never cross their neighbours. Closed loops and lines that touch mean folds; dense lines, \
+             that the moving image was compressed there.",
+            number(self.square)
+        )
+    }
+
+    /// The three components of the displacements on a plane.
+    fn components(&self, plane: &Plane) -> Vec<Vec<f32>> {
+        let grid = self.field.grid();
+        let all = self.field.data().chunks_exact(grid.len());
+        all.map(|c| plane.draw_values(c, grid.dims(), 0.0)).collect()
+    }
+
+    /// The lines of the grid on a plane, as SVG.
+    fn lines(&self, plane: &Plane) -> String {
+        let (width, height) = (plane.width(), plane.height());
+        let mut path = String::new();
+        let grid = self.field.grid();
+        let components = self.components(plane);
+        let places = |n: usize| -> Vec<usize> {
+            let mut all: Vec<usize> = (0..n).step_by(STEP).collect();
+            if all.last().is_some_and(|l| l + 1 < n) {
+                all.push(n - 1);
+            }
+            all
+        };
+        let (columns, rows) = (places(width), places(height));
+        for (side, (axis, middle)) in plane.sides().into_iter().enumerate() {
+            if grid.dims()[axis] < 2 {
+                continue;
+            }
+            // Where the pixels are found in the moving image along this axis, in squares from the
+            // middle of the grid.
+            let spacing = grid.spacing()[axis];
+            let (to_index, centre) = (grid.to_index().matrix, (grid.dims()[axis] - 1) as f64 / 2.0);
+            let mut samples = Vec::with_capacity(columns.len() * rows.len());
+            for &y in &rows {
+                for &x in &columns {
+                    let i = y * width + x;
+                    let index = middle[if side == 0 { x } else { y }] - centre;
+                    let moved: f64 =
+                        (0..3).map(|c| to_index[(axis, c)] * f64::from(components[c][i])).sum();
+                    samples.push((index + moved) * spacing / self.square);
+                }
+            }
+            let finite = samples.iter().copied().filter(|v| v.is_finite());
+            let Some([low, high]) = ends(finite) else { continue };
+            // Twice as many lines as there can be without absurd displacements.
+            let (low, high) = (low.max(-2.0 * SQUARES), high.min(2.0 * SQUARES));
+            let mut level = low.ceil();
+            while level <= high {
+                for line in level_lines(&samples, columns.len(), rows.len(), level) {
+                    let line: Vec<[f64; 2]> = line
+                        .into_iter()
+                        .map(|p| [between(&columns, p[0]) + 0.5, between(&rows, p[1]) + 0.5])
+                        .collect();
+                    add(&mut path, &simplified(&line, TOLERANCE));
+                }
+                level += 1.0;
+            }
+        }
+        overlay("over", plane, &path)
+    }
+
+    /// The Jacobian determinant in colours.
+    pub(crate) fn jacobians(&self) -> Result<String> {
+        let full = self.factor.ln();
+        let colours = diverging();
+        let mut palette = vec![FOLD, EDGE];
+        palette.extend((0..254).map(|i| colours[1 + i]));
+        palette[255] = colours[255];
+        self.studio.grid("jacobian", &["Jacobian determinant"], |_, plane, drawn| {
+            let folds = plane.any(self.jacobian, |j| j.is_nan() || j <= 0.0);
+            let edges = self.studio.fixed_edges(plane, drawn);
+            let values = plane.draw(self.jacobian, 1.0);
+            let pixels = values
+                .iter()
+                .zip(folds.into_iter().zip(edges))
+                .map(|(&j, marks)| match marks {
+                    (true, _) => 0,
+                    (_, true) => 1,
+                    _ => {
+                        let t = (f64::from(j.max(1e-6)).ln() / full).clamp(-1.0, 1.0);
+                        // 129 is black; the two marks come before the lightest blue.
+                        (129.0 + 126.5 * t).round().clamp(2.0, 255.0) as u8
+                    }
+                })
+                .collect();
+            Picture::coloured(plane, pixels, palette.clone())
+        })
+    }
+
+    /// The colour bar, and where the mapping folds or is next to it.
+    pub(crate) fn jacobian_key(&self) -> String {
+        let [low, _] = self.jacobian_range;
+        let place = place(self.field.grid(), self.smallest_at);
+        let words = match self.folded {
+            0 => format!("no voxel folds; the smallest, {}, is {place}", number(low)),
+            n => format!(
+                "<strong class=\"fail\">{} of {} voxels fold</strong>; the smallest, {}, is {place}",
+                thousands(n as f64),
+                thousands(self.jacobian.data().len() as f64),
+                number(low)
+            ),
+        };
+        let words = if low.is_finite() { words } else { "no value is a number".to_owned() };
+        let ends = ["\u{f7}", "\u{d7}"].map(|sign| format!("{sign}\u{a0}{}", self.factor));
+        Key::new()
+            .ticked(&diverging_style(), [&ends[0], "1", &ends[1]])
+            .line("#f0f;height:12px", "folded")
+            .words(&words)
+            .html()
+    }
+
+    /// The lengths of the displacements in colours.
+    pub(crate) fn displacements(&self) -> Result<String> {
+        self.studio.grid("displacement", &["Length of the displacement"], |_, plane, _| {
+            let parts = self.components(plane);
+            let length =
+                |i: usize| parts.iter().map(|c| f64::from(c[i]).powi(2)).sum::<f64>().sqrt();
+            let pixels = 0..plane.width() * plane.height();
+            let pixels = pixels.map(|i| level(length(i) / self.reach)).collect();
+            Picture::coloured(plane, pixels, sequential())
+        })
+    }
+
+    /// The colour bar of the displacements.
+    pub(crate) fn displacement_key(&self) -> String {
+        let reach = format!("{}\u{a0}mm", number(self.reach));
+        Key::new().ramp(&sequential_style(), ["0", &reach]).html()
+    }
+}
+
+/// The value at a fractional place of a list, linear between.
+fn between(list: &[usize], at: f64) -> f64 {
+    let low = (at as usize).min(list.len().saturating_sub(1));
+    let high = (low + 1).min(list.len().saturating_sub(1));
+    let value = |i: usize| list.get(i).map_or(0.0, |v| *v as f64);
+    value(low) + (value(high) - value(low)) * (at - low as f64)
+}
+
+/// Where a voxel lies, in words.
+fn place(grid: &Grid, voxel: usize) -> String {
+    let [nx, ny, _] = grid.dims();
+    let index = [voxel % nx, voxel / nx % ny, voxel / (nx * ny)];
+    let world = grid.index_to_world(Vector3::from(index.map(|i| i as f64)));
+    if grid.is_2d() {
+        let [x, y] = [fixed(world[0], 1), fixed(world[1], 1)];
+        return format!("at x {x}, y {y}\u{a0}mm (voxel {}, {})", index[0], index[1]);
+    }
+    let part = |a: usize| {
+        format!("{}\u{a0}{}", LETTERS[a][usize::from(world[a] >= 0.0)], fixed(world[a].abs(), 1))
+    };
+    let parts: Vec<String> = (0..3).map(part).collect();
+    format!("at {}\u{a0}mm (voxel {}, {}, {})", parts.join(", "), index[0], index[1], index[2])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::draw::studio::Images;
+
+    /// The x of the vertical lines on the one plane of a flat image that was shifted to the right of
+    /// the patient.
+    fn verticals(shift: f64) -> Vec<f64> {
+        let grid = Grid::axis_aligned([64, 64, 1], [1.0; 3]).unwrap();
+        let image = Volume::from_fn(grid.clone(), |x, _, _| x as f32);
+        let jacobian = Volume::filled(grid.clone(), 1.0);
+        let field = VectorField::from_world_fn(grid, |_| Vector3::new(shift, 0.0, 0.0));
+        let studio = Studio::new(Images::new(&image, &image, &image)).unwrap();
+        let deformation = Deformation::new(&studio, &jacobian, &field);
+        assert_eq!((deformation.folded, deformation.square), (0, 2.5));
+        assert!((deformation.mean - shift).abs() < 1e-6);
+        let svg = deformation.lines(&studio.planes[0]);
+        let path = svg.split("d=\"").nth(1).unwrap().split('"').next().unwrap();
+        let mut found: Vec<f64> = path
+            .split('M')
+            .filter(|line| line.contains("l0 "))
+            .map(|line| line.split(' ').next().unwrap().parse().unwrap())
+            .collect();
+        found.sort_by(f64::total_cmp);
+        found
+    }
+
+    #[test]
+    fn the_grid_goes_where_the_moving_image_goes() {
+        // What was at x in the moving image is found at x - 1 mm, which is 5 pixels to the right: R is
+        // on the left.
+        let (still, moved) = (verticals(0.0), verticals(1.0));
+        assert!(still.len() == 25 && still.contains(&160.0), "{still:?}");
+        for x in still.iter().filter(|x| **x < 310.0) {
+            assert!(moved.iter().any(|m| (m - x - 5.0).abs() < 0.2), "{x} {moved:?}");
+        }
+    }
+
+    #[test]
+    fn values_are_linear_between_places() {
+        assert_eq!(between(&[0, 2, 4, 5], 2.5), 4.5);
+        assert_eq!(between(&[], 1.0), 0.0);
+    }
+
+    #[test]
+    fn places_are_in_letters() {
+        let grid = Grid::axis_aligned([4, 5, 6], [1.0, 2.0, 3.0]).unwrap();
+        assert!(
+            place(&grid, 1 + 4 * (2 + 5 * 3)).starts_with("at R\u{a0}1.0, A\u{a0}4.0, S\u{a0}9")
+        );
+    }
+}

@@ -1,0 +1,148 @@
+//! A page of measured curves: time over a parameter, on logarithmic axes, and tables.
+
+use super::html::{Columns, note, scroll, section};
+use super::{Heading, Page, words};
+use crate::draw::{Axis, KeyPlace, Marks, Plot, Point, Scale, Series, Shape};
+use crate::record::HostRecord;
+use crate::text::escape;
+
+/// What a page of curves is made of.
+#[derive(Debug, Clone)]
+pub struct CurvesReport<'a> {
+    /// The heading.
+    pub title: String,
+    /// Program and version.
+    pub program: String,
+    /// The machine and the device.
+    pub host: &'a HostRecord,
+    /// The command with its arguments, as it was given.
+    pub command: Vec<String>,
+    /// What is to be known to read the page.
+    pub note: String,
+    /// The plots.
+    pub figures: Vec<CurveFigure>,
+    /// The tables.
+    pub tables: Vec<CurveTable>,
+}
+
+/// One plot.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CurveFigure {
+    /// What is shown.
+    pub title: String,
+    /// What the horizontal axis is.
+    pub axis: String,
+    /// The curves.
+    pub curves: Vec<Curve>,
+}
+
+/// One curve.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Curve {
+    /// Its name.
+    pub name: String,
+    /// Places and times in seconds, by place.
+    pub points: Vec<(f64, f64)>,
+    /// A time in seconds that does not depend on the place.
+    pub level: Option<f64>,
+}
+
+/// One table; headings that begin with `#` are of columns of numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CurveTable {
+    /// What is shown.
+    pub title: String,
+    /// The headings.
+    pub headings: Vec<String>,
+    /// The rows.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// The page as one HTML file that needs nothing else and has no script.
+#[must_use]
+pub fn render(report: &CurvesReport<'_>) -> String {
+    let mut page = Page::default();
+    page.text(&note(&escape(&report.note)));
+    for figure in &report.figures {
+        page.figure("", "", &figure.title, &scroll(plot(figure)), "");
+    }
+    for t in &report.tables {
+        let table = t.headings.iter().enumerate().fold(Columns::of(&t.rows), |table, (i, name)| {
+            table.column(name, |row| row.get(i).map_or_else(String::new, |cell| escape(cell)))
+        });
+        page.add("", section("", &t.title, &table.html("facts")));
+    }
+    words::machine(&mut page, report.host, &report.command);
+    page.finish_plain(&Heading::of_machine(&report.title, &report.program, report.host))
+}
+
+/// A time as the axis has it.
+fn time(seconds: f64) -> String {
+    let (value, unit) = match seconds {
+        s if s >= 0.999 => (s, "s"),
+        s if s >= 0.000_999 => (s * 1e3, "ms"),
+        s => (s * 1e6, "µs"),
+    };
+    let digits = (value * 100.0).round() / 100.0;
+    format!("{digits} {unit}")
+}
+
+/// The plot; none where there is nothing to show.
+fn plot(figure: &CurveFigure) -> Option<String> {
+    let points = |curve: &Curve| curve.points.iter().map(|&(x, y)| Point::at(x, y)).collect();
+    let mut places: Vec<f64> =
+        figure.curves.iter().flat_map(|c| c.points.iter().map(|p| p.0)).collect();
+    places.retain(|p| p.is_finite() && *p > 0.0);
+    places.sort_by(f64::total_cmp);
+    places.dedup();
+    // A level is drawn over all places.
+    let ends = match places.as_slice() {
+        [] => [1.0, 10.0],
+        [first, .., last] => [*first, *last],
+        [only] => [*only; 2],
+    };
+    let series = figure.curves.iter().enumerate().flat_map(|(colour, curve)| {
+        let of = |shape, points| Series { shape, colour, name: curve.name.clone(), points };
+        let level = curve.level.iter().flat_map(|&y| ends.map(|x| Point::at(x, y)));
+        [of(Shape::Line, points(curve)), of(Shape::Curve, level.collect())]
+    });
+    let plot = Plot {
+        what: figure.title.clone(),
+        across: Axis {
+            scale: Scale::Logarithmic,
+            marks: Marks::At(places),
+            text: Some(|place| place.to_string()),
+            ..Axis::new(&figure.axis)
+        },
+        up: Axis { scale: Scale::Logarithmic, text: Some(time), ..Axis::new("time") },
+        size: [960.0, 380.0],
+        series: series.collect(),
+        key: KeyPlace::Right,
+        ..Plot::default()
+    };
+    plot.svg()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plots_are_whole_and_escaped() {
+        let curve =
+            |name: &str, points: Vec<(f64, f64)>, level| Curve { name: name.into(), points, level };
+        let figure = CurveFigure {
+            title: "a < b".into(),
+            axis: "blocks".into(),
+            curves: vec![
+                curve("x&y", vec![(64.0, 1e-3), (128.0, 2e-3), (256.0, f64::NAN)], None),
+                curve("flat", Vec::new(), Some(5e-4)),
+            ],
+        };
+        let svg = plot(&figure).unwrap();
+        assert!(svg.contains("a &lt; b") && svg.contains("x&amp;y") && svg.ends_with("</svg>"));
+        assert!(!svg.contains("NaN") && !svg.contains("inf"));
+        assert_eq!(plot(&CurveFigure { curves: Vec::new(), ..figure }), None);
+        assert_eq!([2.0, 0.001, 5e-5].map(time), ["2 s", "1 ms", "50 µs"]);
+    }
+}

@@ -1,0 +1,59 @@
+//! Where a result is from.
+
+use super::{HostRecord, InputRecord, RunRecord};
+use serde::{Deserialize, Serialize};
+
+/// What every record begins with: program, command, machine and inputs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Provenance {
+    /// Version of the layout of the record: [`RECORD_FORMAT`](crate::RECORD_FORMAT).
+    pub format: u32,
+    /// The program.
+    pub program: String,
+    /// Its version.
+    pub version: String,
+    /// The command with its arguments, as it was given.
+    pub command: Vec<String>,
+    /// When the run began: RFC 3339, UTC.
+    pub date: String,
+    /// The machine.
+    pub host: HostRecord,
+    /// The files that were read.
+    pub inputs: Vec<InputRecord>,
+}
+
+impl Default for Provenance {
+    fn default() -> Self {
+        RunRecord::default().into()
+    }
+}
+
+impl From<RunRecord> for Provenance {
+    fn from(run: RunRecord) -> Self {
+        Self {
+            format: run.format,
+            program: run.program,
+            version: run.version,
+            command: run.command,
+            date: run.date,
+            host: run.host,
+            inputs: run.inputs,
+        }
+    }
+}
+
+impl Provenance {
+    /// A record that begins with it, and says nothing else.
+    pub(crate) fn into_run(self) -> RunRecord {
+        RunRecord {
+            format: self.format,
+            program: self.program,
+            version: self.version,
+            command: self.command,
+            date: self.date,
+            host: self.host,
+            inputs: self.inputs,
+            ..RunRecord::default()
+        }
+    }
+}
