@@ -36,9 +36,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-#[cfg(test)]
-extern crate self as voxalign_options;
-
 #[cfg(feature = "clap")]
 mod arguments;
 mod choice;

@@ -11,11 +11,12 @@ use voxalign_compute::{ComputeError, Memory};
 use voxalign_image::{Affine, Grid, Matrix3, Vector3, Volume};
 use voxalign_register::Choice;
 use voxalign_register::diffeo::{
-    ChannelInput, DeformInput, DeformModel, Matching, register_deformable,
+    ChannelInput, DeformInput, DeformModel, Matching, Preparation, register_deformable,
 };
 use voxalign_register::linear::{AffineInput, AffineOptions, Search, register_affine};
-use voxalign_register::model::solver::{SolverKind, SolverOptions};
-use voxalign_register::multiscale::Scale;
+use voxalign_register::model::solver::{Fft, Operator, SolverKind};
+use voxalign_register::multiscale::Schedule;
+use voxalign_register::numbers::Levels;
 use voxalign_register::similarity::Similarity;
 use voxalign_register::{RegisterError, Silent};
 
@@ -42,7 +43,7 @@ fn affine(device: &Cuda, cost: Similarity) -> Bits {
     let options = AffineOptions {
         similarity: Some(cost),
         search: Search::Local,
-        levels: Some(vec![8.0, 4.0]),
+        levels: Some(Levels(vec![8.0, 4.0])),
         ..AffineOptions::default()
     };
     let input = AffineInput::new(&fixed, &moving);
@@ -52,12 +53,9 @@ fn affine(device: &Cuda, cost: Similarity) -> Bits {
 
 fn deformable(device: &Cuda, model: DeformModel, kind: SolverKind, similarity: Similarity) -> Bits {
     let (fixed, moving) = (blob(0.0), blob(0.4));
-    let options = Matching { solver: kind, ..Matching::of(model) }
-        .told(
-            "schedule",
-            vec![Scale { factor: 2, iterations: 2 }, Scale { factor: 1, iterations: 1 }],
-        )
-        .told("time_steps", 3);
+    let mut options = Matching { solver: kind, ..Matching::of(model) };
+    options.multiscale.schedule = Schedule::of(&[(2, 2), (1, 1)]);
+    options.model.set("time_steps", "3").unwrap();
     let channel = ChannelInput::new(&fixed, &moving, similarity);
     let affine = Affine::identity();
     let input = DeformInput {
@@ -67,6 +65,7 @@ fn deformable(device: &Cuda, model: DeformModel, kind: SolverKind, similarity: S
         landmarks: None,
         shapes: Vec::new(),
         affine,
+        preparation: Preparation::default(),
     };
     let found = register_deformable(device, &input, &options, &Silent)?;
     let n = fixed.grid().len();
@@ -105,17 +104,16 @@ fn all(device: &Cuda) {
     for cost in [Similarity::CR, Similarity::NMI] {
         run_out(device, &format!("affine, {cost:?}"), &|d| affine(d, cost));
     }
-    use DeformModel::{Greedy, Lddmm, Symmetric};
-    use SolverKind::{Fft, Gaussian, Hybrid};
+    let fft = SolverKind::Fft(Fft { operator: Operator::USUAL });
     for (model, solver, similarity) in [
-        (Greedy, Gaussian, Similarity::LNCC),
-        (Greedy, Fft, Similarity::MI),
-        (Greedy, Hybrid, Similarity::SSD),
-        (Symmetric, Gaussian, Similarity::LNCC),
-        (Symmetric, Fft, Similarity::SSD),
-        (Symmetric, Hybrid, Similarity::MI),
-        (Lddmm, Fft, Similarity::SSD),
-        (Lddmm, Hybrid, Similarity::LNCC),
+        (DeformModel::GREEDY, SolverKind::GAUSSIAN, Similarity::LNCC),
+        (DeformModel::GREEDY, fft, Similarity::MI),
+        (DeformModel::GREEDY, SolverKind::HYBRID, Similarity::SSD),
+        (DeformModel::SYMMETRIC, SolverKind::GAUSSIAN, Similarity::LNCC),
+        (DeformModel::SYMMETRIC, fft, Similarity::SSD),
+        (DeformModel::SYMMETRIC, SolverKind::HYBRID, Similarity::MI),
+        (DeformModel::LDDMM, fft, Similarity::SSD),
+        (DeformModel::LDDMM, SolverKind::HYBRID, Similarity::LNCC),
     ] {
         let name = format!("{}, {}, {}", model.name(), solver.name(), similarity.name());
         run_out(device, &name, &|d| deformable(d, model, solver, similarity));

@@ -1,4 +1,3 @@
-use voxalign_options::Text;
 use super::plan::Count;
 use super::*;
 use std::sync::Mutex;
@@ -7,6 +6,7 @@ use voxalign_compute::cpu::Cpu;
 use voxalign_compute::cuda::Cuda;
 use voxalign_jobs::machine::{Machine, MachineOptions};
 use voxalign_jobs::{Level, Listener, Silent};
+use voxalign_options::Text;
 use voxalign_register::{Event, Progress};
 
 /// A program that keeps its lines.

@@ -10,7 +10,7 @@ use voxalign_register::diffeo::{
 };
 use voxalign_register::linear::AffineOptions;
 use voxalign_register::metric::reference::correlation_ratio;
-use voxalign_register::multiscale::Scale;
+use voxalign_register::multiscale::Schedule;
 use voxalign_register::similarity::Similarity;
 use voxalign_register::{Choice, Silent};
 
@@ -116,7 +116,7 @@ fn the_last_place_moves_a_symmetric_deformation_little() {
     let cpu = Cpu::new(None).unwrap();
     let (fixed, moving) = (shipped("icbm152_t1.nii.gz"), shipped("colin27_brain.nii.gz"));
     let affine = register(&fixed, &moving, &AffineOptions::default()).transform;
-    let schedule = vec![Scale { factor: 4, iterations: 10 }];
+    let schedule = Schedule::of(&[(4, 10)]);
     let options = Matching::of(DeformModel::SYMMETRIC).told("schedule", schedule);
     for similarity in [Similarity::MI, Similarity::NMI] {
         let run = |fixed: &Volume<f32>, moving: &Volume<f32>| -> DeformResult {

@@ -12,7 +12,6 @@ use voxalign_register::attachment::currents::{Shape, ShapeOptions, Summation};
 use voxalign_register::diffeo::{
     DeformInput, DeformModel, Matching, ShapeInput, register_deformable,
 };
-use voxalign_register::multiscale::Convergence;
 use voxalign_register::progress::{Event, Progress};
 use voxalign_register::similarity::Similarity;
 

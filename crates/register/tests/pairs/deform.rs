@@ -6,13 +6,14 @@ use voxalign_compute::cuda::Cuda;
 use voxalign_compute::ops::resample::Interpolation;
 use voxalign_compute::{Device, IDENTITY, Memory};
 use voxalign_image::{Affine, Grid, Transform, Vector3, VectorField, Volume};
+use voxalign_options::Parameters;
 use voxalign_register::attachment::{Attachment, ChannelSimilarity, Gradient, Maps};
 use voxalign_register::diffeo::clip::{IndexBox, crop};
 use voxalign_register::diffeo::{
     DeformInput, DeformModel, DeformResult, Matching, register_deformable,
 };
-use voxalign_register::model::solver::{SolverKind, SolverOptions};
-use voxalign_register::multiscale::{Convergence, Scale};
+use voxalign_register::model::solver::{Fft, Operator, SolverKind};
+use voxalign_register::multiscale::Schedule;
 use voxalign_register::resample::MovingImage;
 use voxalign_register::similarity::{Images, Nmi, Similarity};
 use voxalign_register::{Choice, Silent};
@@ -47,7 +48,7 @@ fn register<D: Device>(
     register_deformable(device, &input, options, &Silent).unwrap()
 }
 
-pub(crate) fn fft() -> SolverOptions {
+pub(crate) fn fft() -> SolverKind {
     SolverKind::Fft(Fft { operator: Operator::USUAL })
 }
 
@@ -382,8 +383,7 @@ fn slopes_are_derivatives() {
     let cases = driving.flat_map(|&s| [(s, false), (s, true)]);
     for (similarity, reference_moves) in cases {
         for weights in [None, Some(upload(&weights))] {
-            let mut similarity = similarity;
-            similarity.set("bins", 32);
+            let similarity = similarity.with_bins(32);
             let mut metric = ChannelSimilarity { channel: 0, similarity, weight: 1.7 };
             let mut energy = |t: f64| {
                 let moved: Vec<f32> =

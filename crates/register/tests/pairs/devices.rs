@@ -8,11 +8,12 @@ use voxalign_compute::cuda::Cuda;
 use voxalign_compute::ops::resample::Interpolation;
 use voxalign_image::Volume;
 use voxalign_register::diffeo::{
-    ChannelInput, DeformInput, DeformModel, Matching, register_deformable,
+    ChannelInput, DeformInput, DeformModel, Matching, Preparation, register_deformable,
 };
 use voxalign_register::linear::{AffineOptions, AffineResult, Search, register_affine};
-use voxalign_register::model::solver::{SolverKind, SolverOptions};
-use voxalign_register::multiscale::Scale;
+use voxalign_register::model::solver::SolverKind;
+use voxalign_register::multiscale::Schedule;
+use voxalign_register::numbers::Levels;
 use voxalign_register::similarity::Similarity;
 use voxalign_register::{Choice, Silent};
 
@@ -131,7 +132,7 @@ fn the_emulated_gpu_agrees() {
         let options = AffineOptions {
             similarity: Some(cost),
             search: Search::Local,
-            levels: Some(vec![16.0, 12.0]),
+            levels: Some(Levels(vec![16.0, 12.0])),
             ..AffineOptions::default()
         };
         let input = input(&fixed, &moving);
@@ -144,7 +145,7 @@ fn the_emulated_gpu_agrees() {
     // grows.
     let affine = register(&fixed, &moving, &AffineOptions::default()).transform;
     for similarity in [Similarity::NMI, Similarity::LNCC] {
-        let schedule = vec![Scale { factor: 6, iterations: 30 }];
+        let schedule = Schedule::of(&[(6, 30)]);
         let options = Matching::of(DeformModel::SYMMETRIC).told("schedule", schedule);
         let input = DeformInput::new(&fixed, &moving, similarity, affine);
         let found = register_deformable(&cuda, &input, &options, &Silent).unwrap();
@@ -179,15 +180,11 @@ fn deformations() {
                 continue;
             }
             let solver = kind;
-            let schedule = vec![
-                Scale { factor: 4, iterations: 30 },
-                Scale { factor: 2, iterations: 10 },
-                Scale { factor: 1, iterations: 3 },
-            ];
+            let schedule = Schedule::of(&[(4, 30), (2, 10), (1, 3)]);
             cases.push((lncc, Matching { solver, ..usual.clone() }.told("schedule", schedule)));
         }
         for similarity in [Similarity::SSD, Similarity::MI, Similarity::NMI] {
-            let schedule = vec![Scale { factor: 4, iterations: 30 }];
+            let schedule = Schedule::of(&[(4, 30)]);
             cases.push((similarity, usual.clone().told("schedule", schedule)));
         }
     }
@@ -202,6 +199,7 @@ fn deformations() {
             landmarks: None,
             shapes: Vec::new(),
             affine,
+            preparation: Preparation::default(),
         };
         let on_gpu = || register_deformable(&cuda, &input, &options, &Silent).unwrap();
         let (one, other) = (on_gpu(), on_gpu());
@@ -214,7 +212,7 @@ fn deformations() {
         println!(
             "{name}: {mean:.5} mm apart, the CPU from itself {own:.5}; moved by {moved:.2} mm"
         );
-        let factor = options.schedule.last().map_or(1, |s| s.factor);
+        let factor = options.multiscale.scales().last().map_or(1, |s| s.factor);
         let voxel = fixed.grid().spacing()[0] * factor as f64;
         assert!(mean < 0.02 * voxel, "{name}: {mean} mm, voxels of {voxel} mm");
         assert!(mean < 0.05 * moved, "{name}: {mean} of {moved} mm");

@@ -12,8 +12,7 @@ use voxalign_register::compare::compare_landmarks;
 use voxalign_register::diffeo::{
     DeformInput, DeformModel, DeformResult, Matching, StepRule, register_deformable,
 };
-use voxalign_register::model::solver::{SolverKind, SolverOptions};
-use voxalign_register::multiscale::Convergence;
+use voxalign_register::model::solver::SolverKind;
 use voxalign_register::similarity::Similarity;
 use voxalign_register::{Choice, Silent};
 

@@ -74,7 +74,7 @@ fn a_masked_lesion_leads_nothing_astray() {
     ] {
         let mut options = Matching::of(model).told("schedule", scales(&[(4, 40), (2, 20)]));
         if model == DeformModel::LDDMM {
-            (options.time_steps, options.schedule) = (4, scales(&[(4, 30), (2, 10)]));
+            options = options.told("time_steps", 4).told("schedule", scales(&[(4, 30), (2, 10)]));
         }
         let found = |moving, mask| register(&device, &fixed, moving, mask, similarity, &options);
         let wanted = found(&healthy, None).forward;

@@ -4,6 +4,7 @@ use crate::common::*;
 use voxalign_compute::cpu::Cpu;
 use voxalign_compute::ops::resample::Interpolation;
 use voxalign_image::{Affine, Grid, Matrix3, Vector3, Volume};
+use voxalign_register::diffeo::Preparation;
 use voxalign_register::diffeo::{
     ChannelInput, DeformInput, DeformModel, DeformResult, Matching, register_deformable,
 };
@@ -184,6 +185,7 @@ fn overlap_after_deformation() {
             landmarks: None,
             shapes: Vec::new(),
             affine,
+            preparation: Preparation::default(),
         };
         let options = Matching::default();
         assert_eq!(options.model, DeformModel::GREEDY);
@@ -226,6 +228,7 @@ fn deformed(
         landmarks: None,
         shapes: Vec::new(),
         affine: start,
+        preparation: Preparation::default(),
     };
     register_deformable(&device, &input, &Matching::of(model), &Silent).unwrap()
 }

@@ -12,7 +12,6 @@ use voxalign_register::compare::{MeshScores, compare_meshes};
 use voxalign_register::diffeo::{
     DeformInput, DeformModel, DeformResult, Matching, ShapeInput, StepRule, register_deformable,
 };
-use voxalign_register::multiscale::Convergence;
 use voxalign_register::similarity::Similarity;
 use voxalign_register::{Choice, Silent};
 

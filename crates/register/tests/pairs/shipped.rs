@@ -5,9 +5,10 @@ use voxalign_compute::cpu::{Cpu, Simd};
 use voxalign_compute::ops::resample::Interpolation;
 use voxalign_image::{Affine, Grid, ImageView, Matrix3, Vector3, Volume};
 use voxalign_register::linear::{
-    AffineOptions, DeviceInput, Init, Rescue, Search, SearchRange, register_affine,
+    AffineOptions, Angles, DeviceInput, FullSearch, Init, Rescue, Search, register_affine,
     register_affine_on_device,
 };
+use voxalign_register::numbers::Levels;
 use voxalign_register::similarity::{Cr, Similarity};
 use voxalign_register::{RegisterError, Silent};
 
@@ -100,7 +101,7 @@ fn starts_and_searches_agree() {
         Init::Moments,
         Init::Given(Affine::translation(Vector3::new(5.0, -9.0, 12.0))),
     ] {
-        for search in [Search::Full, Search::Local] {
+        for search in [Search::FULL, Search::Local] {
             let options = AffineOptions { init: init.clone(), search, ..AffineOptions::default() };
             let result = register(&fixed, &moving, &options);
             let d = near(&result.transform);
@@ -130,9 +131,11 @@ fn starts_and_searches_agree() {
     let turned = moving.clone().with_grid(moving.grid().moved(&turn).unwrap()).unwrap();
     let full = register(&fixed, &turned, &AffineOptions::default());
     assert!(near(&full.transform.then(&turn.inverse().unwrap())) < 0.1);
-    let a = 20f64.to_radians();
     let options = AffineOptions {
-        range: SearchRange { angles: [[-a, a]; 3], ..SearchRange::default() },
+        search: Search::Full(FullSearch {
+            search_angles: Angles([[-20.0, 20.0]; 3]),
+            ..FullSearch::USUAL
+        }),
         ..AffineOptions::default()
     };
     let narrow = register(&fixed, &turned, &options);
@@ -420,7 +423,7 @@ fn bad_input() {
         .clone()
         .with_grid(brain.grid().moved(&Affine::translation(Vector3::new(900.0, 0.0, 0.0))).unwrap())
         .unwrap();
-    for search in [Search::Full, Search::Local, Search::None] {
+    for search in [Search::FULL, Search::Local, Search::None] {
         let options = AffineOptions { init: Init::Header, search, ..default.clone() };
         assert!(matches!(run(&brain, &far, &options), RegisterError::NoOverlap { .. }));
     }
@@ -428,7 +431,7 @@ fn bad_input() {
     assert!(run(&brain, &brain, &bins).to_string().contains("bins is"));
     let border = AffineOptions { apodise: Some(-1.0), ..default.clone() };
     assert!(run(&brain, &brain, &border).to_string().contains("apodise is"));
-    let levels = AffineOptions { levels: Some(vec![]), ..default.clone() };
+    let levels = AffineOptions { levels: Some(Levels(vec![])), ..default.clone() };
     assert!(run(&brain, &brain, &levels).to_string().contains("levels is"));
     let column = Volume::from_fn(Grid::axis_aligned([1, 30, 30], [1.0; 3]).unwrap(), |_, y, z| {
         (y * z) as f32

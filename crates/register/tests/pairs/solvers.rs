@@ -8,7 +8,9 @@ use voxalign_compute::{Device, Memory};
 use voxalign_register::Choice;
 use voxalign_register::RegisterError;
 use voxalign_register::model::solver::sor::Relaxation;
-use voxalign_register::model::solver::{Elasticity, Solver, SolverKind, SolverOptions, build};
+use voxalign_register::model::solver::{
+    Cg, Elasticity, Gaussian, Hybrid, Operator, Solver, SolverKind, Sor,
+};
 
 const SPACING: [f64; 3] = [1.0, 0.8, 1.5];
 
@@ -27,19 +29,34 @@ fn force(dims: [usize; 3], phase: f32) -> Vec<f32> {
         .collect()
 }
 
-fn options(kind: SolverKind, boundary: Boundary, beta: f64) -> SolverOptions {
+/// A solver that is told parameters, those that it has, with a grid that ends unless it is told otherwise.
+fn told(mut kind: SolverKind, parameters: &[(&str, &dyn ToString)]) -> SolverKind {
+    kind.set("boundary", "zero").unwrap();
+    for (name, value) in parameters {
+        kind.set(name, &value.to_string()).unwrap();
+    }
+    kind
+}
+
+fn options(kind: SolverKind, boundary: Boundary, beta: f64) -> SolverKind {
+    let kind =
+        told(kind, &[("boundary", &boundary.name()), ("beta", &beta), ("solver_tolerance", &1e-5)]);
     // Without two colours the factor is 1, and sweeps are many.
-    let iterations = (kind == SolverKind::SOR).then_some(2000);
-    SolverOptions { kind, boundary, beta, iterations, tolerance: 1e-5, ..SolverKind::HYBRID }
+    match kind {
+        SolverKind::Sor(_) => {
+            told(kind, &[("solver_iterations", &2000), ("boundary", &boundary.name())])
+        }
+        kind => kind,
+    }
 }
 
 fn solved<D: Device>(
     device: &D,
     dims: [usize; 3],
-    options: &SolverOptions,
+    options: &SolverKind,
     forces: &[Vec<f32>],
 ) -> (Vec<f32>, f64) {
-    let mut solver = build(device, dims, SPACING, options).unwrap();
+    let mut solver = options.build(device, dims, SPACING).unwrap();
     let mut v = device.alloc(forces[0].len()).unwrap();
     let mut residual = 0.0;
     for f in forces {
@@ -100,7 +117,7 @@ fn solvers_agree_on_the_emulated_gpu() {
 #[test]
 fn the_best_factor_is_better_and_a_warm_start_is_shorter() {
     let (cpu, dims) = (Cpu::new(Some(2)).unwrap(), [24, 20, 18]);
-    let operator = SolverKind::HYBRID.operator(SPACING);
+    let operator = Operator::USUAL.on(SPACING);
     let of = Elasticity { operator, dims };
     let (first, second) = (force(dims, 0.0), force(dims, 0.02));
     let (first, second) = (cpu.upload(&first).unwrap(), cpu.upload(&second).unwrap());
@@ -113,13 +130,8 @@ fn the_best_factor_is_better_and_a_warm_start_is_shorter() {
     let (best, plain) = (solve(solver()), solve(solver().with_factor(1.0)));
     assert!(2 * best.0 < plain.0, "{best:?} {plain:?}");
     assert!(best.1 < best.0 && plain.1 < plain.0, "{best:?} {plain:?}");
-    let mut gradients = build(
-        &cpu,
-        dims,
-        SPACING,
-        &SolverOptions { kind: SolverKind::CG, tolerance: 1e-4, ..SolverKind::HYBRID },
-    )
-    .unwrap();
+    let mut gradients =
+        told(SolverKind::CG, &[("solver_tolerance", &1e-4)]).build(&cpu, dims, SPACING).unwrap();
     let mut v = cpu.alloc(3 * 24 * 20 * 18).unwrap();
     let cold = gradients.solve(&first, &mut v).unwrap();
     let warm = gradients.solve(&second, &mut v).unwrap();
@@ -130,10 +142,10 @@ fn the_best_factor_is_better_and_a_warm_start_is_shorter() {
 #[test]
 fn a_hybrid_solver_follows_the_force() {
     let (cpu, dims) = (Cpu::new(Some(2)).unwrap(), [24, 20, 18]);
-    let of = |kind| SolverOptions { kind, ..SolverKind::HYBRID };
+    let of = |kind| told(kind, &[]);
     let other = force(dims, 2.0);
     let (exact, _) = solved(&cpu, dims, &of(SolverKind::FFT), std::slice::from_ref(&other));
-    let mut solver = build(&cpu, dims, SPACING, &of(SolverKind::HYBRID)).unwrap();
+    let mut solver = of(SolverKind::HYBRID).build(&cpu, dims, SPACING).unwrap();
     let mut v = cpu.alloc(3 * 24 * 20 * 18).unwrap();
     let f = cpu.upload(&force(dims, 0.0)).unwrap();
     assert_eq!(solver.solve(&f, &mut v).unwrap().iterations, 1);
@@ -159,8 +171,8 @@ fn no_force_makes_no_velocity() {
     let f = cpu.alloc(630).unwrap();
     for kind in [SolverKind::FFT, SolverKind::SOR, SolverKind::CG, SolverKind::HYBRID] {
         for beta in [0.0, 0.1] {
-            let options = SolverOptions { kind, beta, ..SolverKind::HYBRID };
-            let mut solver = build(&cpu, dims, SPACING, &options).unwrap();
+            let options = told(kind, &[("beta", &beta)]);
+            let mut solver = options.build(&cpu, dims, SPACING).unwrap();
             let mut v = cpu.alloc(630).unwrap();
             for _ in 0..2 {
                 solver.solve(&f, &mut v).unwrap();
@@ -175,22 +187,27 @@ fn no_force_makes_no_velocity() {
 fn wrong_options_are_named() {
     let cpu = Cpu::new(Some(1)).unwrap();
     let usual = SolverKind::HYBRID;
+    let operator = |operator: Operator| SolverKind::from(Hybrid { operator, ..Hybrid::USUAL });
     for (name, options) in [
-        ("alpha", SolverOptions { alpha: -1.0, ..usual.clone() }),
-        ("beta", SolverOptions { beta: f64::NAN, ..usual.clone() }),
-        ("gamma", SolverOptions { gamma: f64::INFINITY, ..usual.clone() }),
-        ("gamma", SolverOptions { gamma: 0.0, boundary: Boundary::Periodic, ..usual.clone() }),
-        ("solver iterations", SolverOptions { iterations: Some(0), ..usual.clone() }),
-        ("solver tolerance", SolverOptions { tolerance: 0.0, ..usual.clone() }),
-        ("sigma", SolverOptions { kind: SolverKind::GAUSSIAN, sigma: 0.0, ..usual.clone() }),
+        ("alpha", operator(Operator { alpha: -1.0, ..Operator::USUAL })),
+        ("beta", operator(Operator { beta: f64::NAN, ..Operator::USUAL })),
+        ("gamma", operator(Operator { gamma: f64::INFINITY, ..Operator::USUAL })),
+        (
+            "gamma",
+            operator(Operator { gamma: 0.0, boundary: Boundary::Periodic, ..Operator::USUAL }),
+        ),
+        ("solver_iterations", Hybrid { solver_iterations: Some(0), ..Hybrid::USUAL }.into()),
+        ("solver_iterations", Sor { solver_iterations: 0, ..Sor::USUAL }.into()),
+        ("solver_tolerance", Cg { solver_tolerance: 0.0, ..Cg::USUAL }.into()),
+        ("sigma", Gaussian { sigma: 0.0 }.into()),
     ] {
-        match build(&cpu, [4; 3], [1.0; 3], &options) {
-            Err(RegisterError::Option { option, .. }) => assert_eq!(option, name),
+        match options.build(&cpu, [4; 3], [1.0; 3]) {
+            Err(RegisterError::Option(wrong)) => assert_eq!(wrong.name(), name),
             other => panic!("{name}: {:?}", other.map(|_| ())),
         }
     }
-    assert!(build(&cpu, [4, 0, 4], [1.0; 3], &usual).is_err());
-    assert!(build(&cpu, [4; 3], [0.0; 3], &usual).is_err());
+    assert!(usual.build(&cpu, [4, 0, 4], [1.0; 3]).is_err());
+    assert!(usual.build(&cpu, [4; 3], [0.0; 3]).is_err());
     assert_eq!(SolverKind::HYBRID.name(), "hybrid");
 }
 
@@ -211,14 +228,13 @@ proptest! {
         seed: u32,
     ) {
         let cpu = Cpu::new(Some(1)).unwrap();
-        let operator = SolverOptions {
+        let operator = Operator {
             alpha: constants[0],
             beta: constants[1],
             gamma: 0.01 + constants[2],
             boundary: if periodic { Boundary::Periodic } else { Boundary::Zero },
-            ..SolverKind::HYBRID
         }
-        .operator(spacing);
+        .on(spacing);
         let n = 3 * dims.iter().product::<usize>();
         let mut state = seed;
         let mut random = || -> Vec<f32> {

@@ -8,7 +8,7 @@ use voxalign_image::{Affine, Grid, Vector3, Volume, XrayGeometry};
 use voxalign_register::numbers::Levels;
 use voxalign_register::projection::objective::View;
 use voxalign_register::projection::phantom::Phantom;
-use voxalign_register::projection::register::{PoseSearch, PoseRange};
+use voxalign_register::projection::register::{PoseRange, PoseSearch};
 use voxalign_register::projection::{PoseOptions, PoseResult, PreparedCt, Simulator, pose_of};
 use voxalign_register::{Event, Progress, Silent};
 
