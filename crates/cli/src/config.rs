@@ -323,7 +323,7 @@ mod tests {
             let root = Cli::command();
             let commands: Vec<_> = root.get_subcommands().collect();
             let command = which.get(&commands);
-            let names: Vec<_> = command.get_arguments().filter_map(|a| a.get_long()).collect();
+            let names: Vec<_> = command.get_arguments().map(|a| a.get_long().unwrap_or(a.get_id().as_str())).collect();
             let mut words = vec!["voxalign".to_owned(), command.get_name().to_owned()];
             let mut text = String::new();
             for (option, value) in options {

@@ -11,6 +11,8 @@ mod interrupt;
 mod output;
 mod progress;
 mod ranks;
+#[cfg(test)]
+mod reference;
 mod tables;
 mod words;
 

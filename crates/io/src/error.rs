@@ -177,6 +177,19 @@ pub const LIMITED: &str = "raise the limit on the size of files (`ulimit -f` sho
 pub type Result<T> = std::result::Result<T, IoError>;
 
 impl IoError {
+    /// What would help, where that is at the end of the message: words of this crate, in which what others call an option
+    /// stands in backticks by its name, such as `` `volume` ``.
+    #[must_use]
+    pub fn remedy(&self) -> Option<&str> {
+        match self {
+            Self::System { remedy, .. }
+            | Self::Malformed { remedy, .. }
+            | Self::Unsupported { remedy, .. }
+            | Self::Results { remedy, .. } => Some(remedy),
+            _ => None,
+        }
+    }
+
     pub(crate) fn malformed(
         path: &Path,
         problem: impl Into<String>,

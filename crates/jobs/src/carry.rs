@@ -243,7 +243,10 @@ impl Judged<'_> {
                 "'{path}': {count} of {all} {what} lie beyond the grid of a displacement field, where nothing is moved"
             );
             match 2 * outside > all && !told {
-                true => warn(format!("{lie}; {}", (self.remedy)(self.mistaken(points)?))),
+                true => {
+                    let remedy = (self.remedy)(self.mistaken(points)?);
+                    listener.say(Level::Warning, Text::from(format!("{lie}; ")).and(remedy));
+                }
                 false => warn(lie),
             }
         }

@@ -221,7 +221,12 @@ impl From<IoError> for Error {
             IoError::Image { ref source, .. } if matches!(**source, ImageError::OutOfMemory(_)) => {
                 Error::Memory(error.to_string().into())
             }
-            _ => Error::Input(error.to_string().into()),
+            _ => {
+                let said = error.to_string();
+                let remedy = error.remedy().unwrap_or_default();
+                let before = said.strip_suffix(remedy).unwrap_or(&said);
+                Error::Input(Text::from(before).and(Text::quoted(remedy)))
+            }
         }
     }
 }

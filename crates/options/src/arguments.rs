@@ -33,7 +33,7 @@ fn argument(Declared { parameter: p, help }: Declared, heading: &'static str) ->
     }
     let parse = p.parse;
     let arg = arg.value_name(p.unit).value_parser(move |text: &str| parse(text));
-    if p.hyphens { arg.allow_hyphen_values(true) } else { arg.allow_negative_numbers(true) }
+    arg.allow_hyphen_values(p.hyphens).allow_negative_numbers(p.negative)
 }
 
 /// The values that were typed.

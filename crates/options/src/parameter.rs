@@ -22,6 +22,8 @@ pub struct Parameter {
     pub alternatives: Vec<(&'static str, &'static str)>,
     /// Whether values may begin with a hyphen and be no number.
     pub hyphens: bool,
+    /// Whether values may be negative numbers.
+    pub negative: bool,
     /// The value as it is typed, from a text that stands for it; what it should be otherwise.
     pub parse: fn(&str) -> Result<String, String>,
     /// The value as data, from what is typed.

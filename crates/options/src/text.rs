@@ -78,6 +78,25 @@ impl Text {
         self.parts.iter().map(part).collect()
     }
 
+    /// Words of a library that does not know this crate, in which options stand in backticks, as in
+    /// [`text!`](crate::text). They must hold nothing of a file or a user.
+    #[must_use]
+    pub fn quoted(words: &str) -> Self {
+        let mut text = Self::default();
+        for (i, piece) in words.split('`').enumerate() {
+            let name = piece.split(" = ").next().unwrap_or_default();
+            let shape = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+            let is_option =
+                name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(shape);
+            text = text.and(match (i % 2 == 1, is_option) {
+                (true, true) => Self::option(piece),
+                (true, false) => format!("`{piece}`").into(),
+                (false, _) => Self::from(piece),
+            });
+        }
+        text
+    }
+
     /// Messages with words between them.
     #[must_use]
     pub fn joined(all: impl IntoIterator<Item = Self>, between: &str) -> Self {
@@ -138,5 +157,17 @@ impl From<OptionError> for Text {
                 named.and(format!(" is '{value}', which is none of {}", known.join(", ")))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_other_libraries() {
+        let text = Text::quoted("run `voxalign info`, or give `volume`, or `model = lddmm`");
+        assert_eq!(text.options().collect::<Vec<_>>(), ["volume", "model"]);
+        assert_eq!(text.to_string(), "run `voxalign info`, or give `volume`, or `model = lddmm`");
     }
 }

@@ -10,6 +10,9 @@ pub trait Value: Sized {
     /// Whether a text of a value may begin with a hyphen and be no number.
     const HYPHENS: bool = false;
 
+    /// Whether a text of a value may be a negative number.
+    const NEGATIVE: bool = false;
+
     /// Reads a value as it is typed.
     ///
     /// # Errors
@@ -45,7 +48,7 @@ macro_rules! integers {
             const UNIT: &'static str = "N";
 
             fn parse(text: &str) -> Result<Self, String> {
-                text.trim().parse().map_err(|e| format!("'{text}' is not a whole number: {e}"))
+                text.trim().parse().map_err(|_| format!("'{text}' is not one: give a whole number"))
             }
 
             fn text(&self) -> String {
@@ -63,6 +66,7 @@ integers!(usize, u64);
 
 impl Value for f64 {
     const UNIT: &'static str = "X";
+    const NEGATIVE: bool = true;
 
     fn parse(text: &str) -> Result<Self, String> {
         let value = text.trim().parse::<f64>().ok().filter(|v| v.is_finite());
@@ -100,6 +104,8 @@ impl Value for bool {
 
 impl<T: Value> Value for Option<T> {
     const UNIT: &'static str = T::UNIT;
+    const HYPHENS: bool = T::HYPHENS;
+    const NEGATIVE: bool = T::NEGATIVE;
 
     fn parse(text: &str) -> Result<Self, String> {
         T::parse(text).map(Some)

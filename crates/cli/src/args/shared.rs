@@ -54,13 +54,13 @@ impl RunArgs {
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct JobArgs<J: Args> {
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub(crate) job: J,
     /// TOML file with options; those on the command line take precedence
     #[arg(long, value_name = "FILE.toml")]
     #[serde(skip)]
     pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) job: J,
     /// Print the record of the run, as in result.json, to standard output, and nothing else there
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,

@@ -287,7 +287,7 @@ fn configuration_files() {
         refused(&place, &format!("{pair} --config job.toml"), parts);
     };
     with("doff = 6", &["job.toml", "unknown key 'doff'", "did you mean 'dof'"]);
-    with("fixed_mask = 'a'", &["unknown key 'fixed_mask'", "'fixed-mask'"]);
+    with("fixedmask = 'a'", &["unknown key 'fixedmask'", "'fixed-mask'"]);
     with("cost = 'xx'", &["job.toml", "xx", "nmi"]);
     with("dof = 5", &["--dof is 5"]);
     with("dof = 'six'", &["job.toml", "dof", "'six'", "give a whole number"]);

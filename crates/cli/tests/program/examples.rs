@@ -204,7 +204,7 @@ fn unknown_options_are_refused() {
     let said = voxalign::Job::check(&job, &voxalign::Caller::default(), &voxalign::Silent)
         .unwrap_err()
         .to_string();
-    assert!(said.contains("`bins` is for the similarities mi and nmi"), "{said}");
+    assert!(said.contains("`bins` is for `similarity = mi` and nmi"), "{said}");
     // What is read is written, and read back.
     let job: Job = from_toml(&format!(
         "{files}channel = ['e', 'f', 'mi', 0.5]\nclip = false\ntotal-sigma = 0.5\nschedule = '4x3,2x1'\noutside = 'nan'"

@@ -70,7 +70,7 @@ fn parameters_are_those_that_were_used() {
         ("given", "--solver hybrid --solver-iterations 7", 7),
     ] {
         let found = ran(&format!("{deform} {folder} {options}"), &format!("{folder}/result.json"));
-        assert_eq!(found["solver"]["iterations"], iterations, "{options}");
+        assert_eq!(found["solver"]["solver_iterations"], iterations, "{options}");
     }
     ran(&format!("{deform} out --outside nan --model lddmm"), "out/result.json");
     let atlas = ran(&format!("atlas {all} {short} -o atlas"), "atlas/result.json");

@@ -131,7 +131,7 @@ pub(super) fn read(
             return Err(IoError::malformed(path, problem, remedy));
         }
         (_, Some(volume)) if volume >= volumes => {
-            let problem = format!("`volume` is {volume}, but it has points of {volumes}");
+            let problem = format!("volume {volume} is asked for, but it has points of {volumes}");
             return Err(IoError::malformed(path, problem, "volumes are counted from 0"));
         }
         (_, volume) => volume.unwrap_or(0),

@@ -236,8 +236,8 @@ fn tags_of_mni() {
     assert_eq!(with("p.tag", bare, &ReadOptions::default()).unwrap().0.len(), 2);
     for (text, options, part) in [
         (TAG, ReadOptions::default(), "points of two volumes"),
-        (TAG, of(2), "`volume` is 2"),
-        (one, of(1), "`volume` is 1"),
+        (TAG, of(2), "volume 2 is asked for"),
+        (one, of(1), "volume 1 is asked for"),
         (one, of(0), "leave `volume` out"),
     ] {
         let error = with("p.tag", text, &options).unwrap_err().to_string();

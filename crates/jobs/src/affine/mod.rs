@@ -55,20 +55,20 @@ const OUTPUTS: [Output; 5] = [
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 #[serde(default)]
 pub struct Job {
-    /// The two images, and what goes with them.
-    #[cfg_attr(feature = "clap", command(flatten))]
-    #[serde(flatten)]
-    pub paths: PairPaths,
     /// Folder for the results; created if it does not exist
     #[cfg_attr(
         feature = "clap",
-        arg(short, long, value_name = "DIR", default_value = "", hide_default_value = true)
+        arg(short, long, value_name = "DIR", default_value = "", hide_default_value = true, value_parser = crate::options::path())
     )]
     pub output: PathBuf,
     /// How is registered.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub method: AffineMethod,
+    /// The two images, and what goes with them.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub paths: PairPaths,
     /// Weight of each voxel of the fixed image (0 or more), on its grid
     #[cfg_attr(
         feature = "clap",

@@ -71,19 +71,19 @@ pub struct Job {
     /// The file of the fixed anatomy
     #[cfg_attr(
         feature = "clap",
-        arg(value_name = "FIXED.toml", default_value = "", hide_default_value = true)
+        arg(value_name = "FIXED.toml", default_value = "", hide_default_value = true, value_parser = crate::options::path())
     )]
     pub fixed: PathBuf,
     /// The file of the moving anatomy, which is registered to it
     #[cfg_attr(
         feature = "clap",
-        arg(value_name = "MOVING.toml", default_value = "", hide_default_value = true)
+        arg(value_name = "MOVING.toml", default_value = "", hide_default_value = true, value_parser = crate::options::path())
     )]
     pub moving: PathBuf,
     /// Folder for the results; created if it does not exist
     #[cfg_attr(
         feature = "clap",
-        arg(short, long, value_name = "DIR", default_value = "", hide_default_value = true)
+        arg(short, long, value_name = "DIR", default_value = "", hide_default_value = true, value_parser = crate::options::path())
     )]
     pub output: PathBuf,
     /// Affine transform to start from: `auto` runs an affine registration first, of the first image, else of all

@@ -66,7 +66,7 @@ pub struct Job {
     /// Folder for the results; created if it does not exist
     #[cfg_attr(
         feature = "clap",
-        arg(short, long, value_name = "DIR", default_value = "", hide_default_value = true)
+        arg(short, long, value_name = "DIR", default_value = "", hide_default_value = true, value_parser = crate::options::path())
     )]
     pub output: PathBuf,
     /// How it is made.

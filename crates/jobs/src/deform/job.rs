@@ -30,14 +30,10 @@ use voxalign_report::RunRecord;
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 #[serde(default)]
 pub struct Job {
-    /// The two images, and what goes with them.
-    #[cfg_attr(feature = "clap", command(flatten))]
-    #[serde(flatten)]
-    pub paths: PairPaths,
     /// Folder for the results; created if it does not exist
     #[cfg_attr(
         feature = "clap",
-        arg(short, long, value_name = "DIR", default_value = "", hide_default_value = true)
+        arg(short, long, value_name = "DIR", default_value = "", hide_default_value = true, value_parser = crate::options::path())
     )]
     pub output: PathBuf,
     /// Affine transform to start from: `auto` runs an affine registration first, as `voxalign
@@ -66,6 +62,10 @@ pub struct Job {
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub landmarks: LandmarkOptions,
+    /// The two images, and what goes with them.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub paths: PairPaths,
     /// How results are written.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]

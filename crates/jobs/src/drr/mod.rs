@@ -54,13 +54,13 @@ pub struct Job {
     /// The CT: NIfTI, NRRD, MetaImage, or a folder of DICOM
     #[cfg_attr(
         feature = "clap",
-        arg(value_name = "CT", default_value = "", hide_default_value = true)
+        arg(value_name = "CT", default_value = "", hide_default_value = true, value_parser = crate::options::path())
     )]
     pub ct: PathBuf,
     /// Folder for the results; created if it does not exist
     #[cfg_attr(
         feature = "clap",
-        arg(short, long, value_name = "DIR", default_value = "", hide_default_value = true)
+        arg(short, long, value_name = "DIR", default_value = "", hide_default_value = true, value_parser = crate::options::path())
     )]
     pub output: PathBuf,
     /// How attenuations are made of it.

@@ -9,7 +9,7 @@ use crate::listener::Listener;
 use serde::{Deserialize, Serialize};
 use voxalign_image::Grid;
 use voxalign_io::transform::Geometry;
-use voxalign_options::{Choice, Chosen, Given, UseOf, text};
+use voxalign_options::{Choice, Chosen, Given, Parameters, UseOf, text};
 use voxalign_register::linear::{AffineOptions, Search};
 use voxalign_register::similarity::Similarity;
 
@@ -216,6 +216,9 @@ where
     let similarity = cost.first().map(|_| similarity);
     let search = search.over(usual.search)?;
     let options = given.over(AffineOptions { similarity, search, ..usual })?;
+    options.check()?;
+    options.search.check()?;
+    options.first_similarity().check()?;
     if let (false, Some(option)) =
         (search.moves(), ["dof", "optimiser", "rescue"].into_iter().find(|name| given.has(name)))
     {

@@ -109,6 +109,9 @@ pub(crate) fn recorded(matching: &Matching, similarities: &[Similarity]) -> Map<
     let mut all = model.as_json();
     all.insert("model".to_owned(), json!(model.name()));
     let mut of_solver = solver.as_json();
+    if let SolverKind::Hybrid(hybrid) = solver {
+        of_solver.insert("solver_iterations".to_owned(), json!(hybrid.most_iterations()));
+    }
     of_solver.insert("kind".to_owned(), json!(solver.name()));
     all.insert("solver".to_owned(), Value::Object(of_solver));
     all.extend(multiscale.as_json());

@@ -33,3 +33,10 @@ use voxalign_options::Text;
 pub fn refuse(given: bool, option: &'static str, is_for: impl Into<Text>) -> Result<()> {
     if given { Err(Error::Ignored(option, is_for.into())) } else { Ok(()) }
 }
+
+/// The parser of a path that may be empty, which stands for one that is not given.
+#[cfg(feature = "clap")]
+pub(crate) fn path() -> impl clap::builder::TypedValueParser<Value = std::path::PathBuf> {
+    use clap::builder::{OsStringValueParser, TypedValueParser};
+    OsStringValueParser::new().map(std::path::PathBuf::from)
+}

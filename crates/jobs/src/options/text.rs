@@ -289,7 +289,6 @@ mod tests {
             ("spacing = -1.5", "`spacing`"),
             ("rounds = 0", "`rounds`"),
             ("processes = 0", "`processes`"),
-            ("cost = 'lncc'", "`cost` is lncc"),
             ("regress = 'age'\nat = 3\nbandwidth = 0", "`bandwidth`"),
             ("stability = '2..3'\ncohorts = 0", "`cohorts`"),
             ("stability = '2..3'\nprocesses = 2", "`processes` is for one atlas"),

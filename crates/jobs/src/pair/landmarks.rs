@@ -111,12 +111,12 @@ fn check_place(
         return Ok(());
     }
     let role = ROLES[side];
-    Err(Error::input(text!(
-        "'{}': all {} points lie outside of the {role} image; {}",
+    let lie = format!(
+        "'{}': all {} points lie outside of the {role} image; ",
         path.display(),
-        points.len(),
-        remedy(place.mistaken, info)
-    )))
+        points.len()
+    );
+    Err(Error::input(Text::from(lie).and(remedy(place.mistaken, info))))
 }
 
 /// What helps where points lie elsewhere than their image.

@@ -102,13 +102,13 @@ pub struct PairPaths {
     /// The fixed (reference) image
     #[cfg_attr(
         feature = "clap",
-        arg(value_name = "FIXED", default_value = "", hide_default_value = true)
+        arg(value_name = "FIXED", default_value = "", hide_default_value = true, value_parser = crate::options::path())
     )]
     pub fixed: PathBuf,
     /// The moving image, which is registered to it
     #[cfg_attr(
         feature = "clap",
-        arg(value_name = "MOVING", default_value = "", hide_default_value = true)
+        arg(value_name = "MOVING", default_value = "", hide_default_value = true, value_parser = crate::options::path())
     )]
     pub moving: PathBuf,
     /// What goes with them.

@@ -68,7 +68,7 @@ pub struct Job {
     /// The CT: NIfTI, NRRD, MetaImage, or a folder of DICOM
     #[cfg_attr(
         feature = "clap",
-        arg(value_name = "CT", default_value = "", hide_default_value = true)
+        arg(value_name = "CT", default_value = "", hide_default_value = true, value_parser = crate::options::path())
     )]
     pub ct: PathBuf,
     /// X-ray images: PNG, TIFF, DICOM, NIfTI; none where the views of --geometry name them; or a folder that `voxalign drr` wrote
@@ -77,7 +77,7 @@ pub struct Job {
     /// Folder for the results; created if it does not exist
     #[cfg_attr(
         feature = "clap",
-        arg(short, long, value_name = "DIR", default_value = "", hide_default_value = true)
+        arg(short, long, value_name = "DIR", default_value = "", hide_default_value = true, value_parser = crate::options::path())
     )]
     pub output: PathBuf,
     /// Where the images were taken from, in their order: TOML tables, MayaCam 2, cameras of OpenCV (YAML, XML) or plastimatch's

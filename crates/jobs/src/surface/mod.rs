@@ -53,13 +53,13 @@ pub struct Job {
     /// A label map, or an image
     #[cfg_attr(
         feature = "clap",
-        arg(value_name = "IMAGE", default_value = "", hide_default_value = true)
+        arg(value_name = "IMAGE", default_value = "", hide_default_value = true, value_parser = crate::options::path())
     )]
     pub image: PathBuf,
     /// The mesh to write; with --each the folder of the meshes
     #[cfg_attr(
         feature = "clap",
-        arg(short, long, value_name = "MESH|DIR", default_value = "", hide_default_value = true)
+        arg(short, long, value_name = "MESH|DIR", default_value = "", hide_default_value = true, value_parser = crate::options::path())
     )]
     pub output: PathBuf,
     /// What the surface is of, and how it is made.

@@ -245,7 +245,7 @@ mod tests {
         let said =
             |value: f64| kernel.weights(&covariates, &[1.0; 3], value).unwrap_err().to_string();
         let far = said(95.0);
-        assert!(far.contains("covariate is 95") && far.contains("from 60 to 75"), "{far}");
+        assert!(far.contains("`at` is 95") && far.contains("from 60 to 75"), "{far}");
         let alone = said(75.0);
         assert!(
             alone.contains("only 1 of the 3 subjects counts at 75") && alone.contains("larger"),

@@ -90,7 +90,7 @@ mod tests {
         assert!(check(&[0.75], &head, &head).is_ok());
         for bad in [&[1e-9][..], &[8.0, 4.0, 1e-9], &[0.7], &[1e-300]] {
             let said = check(bad, &head, &head).unwrap_err().to_string();
-            assert!(said.contains("levels is") && said.contains("voxels of 1 mm"), "{said}");
+            assert!(said.contains("`levels` is") && said.contains("voxels of 1 mm"), "{said}");
         }
     }
 }

@@ -155,7 +155,8 @@ pub fn with_model<D: Device, U: UseModel<D>>(matching: &Matching, work: U) -> U:
 pub struct Multiscale {
     /// Scales and their maximum numbers of iterations, coarse to fine: `2x100` is at most 100 iterations with voxels twice
     /// as long
-    #[parameter(default = Schedule::usual(), heading = "Schedule")]
+    #[parameter(default = Schedule::usual(), heading = "Schedule",
+        says = "4x100,2x100,1x50; for an atlas 4x50,2x50,1x25")]
     pub schedule: Schedule,
     /// A scale ends once the energy has decreased over a window of iterations by less than this fraction of its decrease
     /// at this scale so far; 0 for never
@@ -165,7 +166,8 @@ pub struct Multiscale {
         least = 0.0,
         most = 0.999,
         heading = "Schedule",
-        remedy = "give a fraction from 0 (never) to 0.999, such as 0.01"
+        remedy = "give a fraction from 0 (never) to 0.999, such as 0.01",
+        says = "0.01; for an atlas 0"
     )]
     pub convergence: f64,
     /// Number of iterations in that window

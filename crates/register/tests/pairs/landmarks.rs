@@ -259,7 +259,7 @@ fn what_nothing_pulls_is_refused() {
     input.channels[0].weight = 0.0;
     let options = short(DeformModel::GREEDY);
     let said = register_deformable(&device, &input, &options, &Silent).unwrap_err().to_string();
-    assert!(said.contains("channel weight is 0"), "{said}");
+    assert!(said.contains("a pair of images with the weight 0"), "{said}");
 }
 
 /// The kernels of a GPU, emulated, do as the CPU.

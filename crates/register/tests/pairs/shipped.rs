@@ -172,7 +172,7 @@ fn degrees_of_freedom() {
         let options = AffineOptions { dof, ..AffineOptions::default() };
         let device = Cpu::new(Some(1)).unwrap();
         let e = register_affine(&device, &input(&fixed, &moving), &options, &Silent).unwrap_err();
-        assert!(e.to_string().contains("dof is"), "{e}");
+        assert!(e.to_string().contains("`dof` is"), "{e}");
     }
 }
 
@@ -428,11 +428,11 @@ fn bad_input() {
         assert!(matches!(run(&brain, &far, &options), RegisterError::NoOverlap { .. }));
     }
     let bins = AffineOptions { similarity: Some(Cr { bins: 1 }.into()), ..default.clone() };
-    assert!(run(&brain, &brain, &bins).to_string().contains("bins is"));
+    assert!(run(&brain, &brain, &bins).to_string().contains("`bins` is"));
     let border = AffineOptions { apodise: Some(-1.0), ..default.clone() };
-    assert!(run(&brain, &brain, &border).to_string().contains("apodise is"));
+    assert!(run(&brain, &brain, &border).to_string().contains("`apodise` is"));
     let levels = AffineOptions { levels: Some(Levels(vec![])), ..default.clone() };
-    assert!(run(&brain, &brain, &levels).to_string().contains("levels is"));
+    assert!(run(&brain, &brain, &levels).to_string().contains("`levels` is"));
     let column = Volume::from_fn(Grid::axis_aligned([1, 30, 30], [1.0; 3]).unwrap(), |_, y, z| {
         (y * z) as f32
     });

@@ -29,6 +29,16 @@ pub struct Hybrid {
     pub solver_iterations: Option<usize>,
 }
 
+impl Hybrid {
+    /// The most iterations of a call that starts from the last solution: sweeps where components do not depend on each
+    /// other, else conjugate gradients.
+    #[must_use]
+    pub fn most_iterations(&self) -> usize {
+        let usual = if self.operator.beta == 0.0 { SWEEPS } else { GRADIENTS };
+        self.solver_iterations.unwrap_or(usual)
+    }
+}
+
 impl Kind for Hybrid {
     fn operator(&self) -> Option<&Operator> {
         Some(&self.operator)
