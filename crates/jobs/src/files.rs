@@ -80,7 +80,7 @@ pub fn kind(path: &Path) -> Result<Kind> {
 pub fn kind_to_read(path: &Path) -> Result<Kind> {
     match kind(path) {
         Err(_) if !path.exists() => Err(Error::input(text!(
-            "'{}': there is no such file or folder; check the path",
+            "'{}': no such file or folder; check the path",
             path.display()
         ))),
         found => found,

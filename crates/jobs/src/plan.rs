@@ -54,7 +54,7 @@ impl Plan {
                     _ => {
                         let path = input.path().display();
                         return Err(Error::input(text!(
-                            "'{path}': it is not there; check the path"
+                            "'{path}': file not found; check the path"
                         )));
                     }
                 },

@@ -46,7 +46,7 @@ pub(crate) fn words(remedy: Remedy, speaker: Speaker) -> Text {
         }
         (Remedy::SmallerSearch, Affine) => {
             text!(
-                "the search ended worse than it began: start nearer by `init`, or search less far by \
+                "the search ended at a higher cost than it started from: start nearer by `init`, or search less far by \
              `search_angles`"
             )
         }
@@ -117,12 +117,12 @@ pub(crate) fn words(remedy: Remedy, speaker: Speaker) -> Text {
         }
         (Remedy::SmallerSearch, Pose) => {
             text!(
-                "the search ended worse than it began: start nearer by `init`, or search less far by `range`"
+                "the search ended at a higher cost than it started from: start nearer by `init`, or search less far by `range`"
             )
         }
         (Remedy::NearerStart, Pose) => {
             text!(
-                "the views hardly see the CT: check `geometry`, start nearer by `init` or `init_translation`, or give `search = full`"
+                "the CT projects almost entirely outside the views: check `geometry`, start nearer by `init` or `init_translation`, or give `search = full`"
             )
         }
         (Remedy::SingleOut, Pose) => {

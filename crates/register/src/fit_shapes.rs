@@ -1,6 +1,6 @@
 //! Shapes without correspondence, and the affine map that lays those of one world on those of the other.
 //!
-//! The nearest places of both shapes take the part of corresponding points, in turn with the map of least squares between
+//! The nearest places of both shapes take the part of corresponding points, in turn with the least-squares map between
 //! these (P. J. Besl, N. D. McKay, *A method for registration of 3-D shapes*, IEEE Transactions on Pattern Analysis and
 //! Machine Intelligence 14(2), 1992), here in both directions: rigid maps first, from several starts, then those of the
 //! family that is asked for.

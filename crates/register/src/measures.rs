@@ -164,7 +164,7 @@ impl FieldMeasures {
         self.log_jacobian_mean = whole.log_mean;
         self.log_jacobian_sd = whole.log_sd;
         if let (Some(object), Some(found)) = (object, &mut self.object) {
-            // What is no number takes no part in the ends, and zero none in the sums.
+            // What is not a number takes no part in the ends, and zero none in the sums.
             let within = select(x(1).gt(0.0), x(0), param(0));
             for (buffer, outside) in
                 [(&mut jacobian, f32::NAN), (&mut positive, 0.0), (&mut log, 0.0)]

@@ -10,7 +10,7 @@ use voxalign_options::{Value, text_value};
 
 /// What is made of numbers, some of which may be `null`.
 pub trait FromNulls: Sized {
-    /// The same with `null` for what is no finite number.
+    /// The same with `null` for what is not a finite number.
     type Nullable: for<'de> Deserialize<'de>;
 
     /// With NaN in the place of nulls.

@@ -13,7 +13,7 @@ pub enum Remedy {
     /// the images have little in common: look at the pictures, and try a similarity for different kinds of image, or a
     /// mask where one image shows what the other does not, such as a skull.
     OtherSimilarity,
-    /// the search ended worse than it began: start nearer, or search less far.
+    /// the search ended at a higher cost than it started from: start nearer, or search less far.
     SmallerSearch,
     /// the images hardly show the same place: check that they belong together, or start nearer.
     NearerStart,
@@ -79,7 +79,7 @@ pub enum Remedy {
 pub struct Check {
     /// Short name, such as `overlap of the fields of view` or `folded voxels`.
     pub name: String,
-    /// What was found. In JSON `null` where it is no number, or no finite one; read back that is NaN.
+    /// What was found. In JSON `null` where it is not a number, or no finite one; read back that is NaN.
     #[serde(deserialize_with = "null_is_nan")]
     pub value: f64,
     /// Its unit, such as `mm`; empty where it has none.
@@ -107,7 +107,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// A check of a value. What is no number meets nothing.
+    /// A check of a value. What is not a number meets nothing.
     #[must_use]
     pub fn new(
         name: impl Into<String>,

@@ -73,7 +73,7 @@ pub(crate) struct CurrentsArgs {
     /// How it runs.
     #[command(flatten)]
     pub running: Running,
-    /// Print JSON, for programs; what is no finite number is null
+    /// Print JSON, for programs; non-finite numbers become null
     #[arg(long)]
     json: bool,
 }
@@ -101,7 +101,7 @@ pub(super) fn run(args: &CurrentsArgs, host: &dyn Host) -> Result<()> {
     let wanted = |part| args.parts.is_empty() || args.parts.contains(&part);
     if !(args.width.is_finite() && (0.5..=200.0).contains(&args.width)) {
         return Err(Error::input(format!(
-            "--width {} is no width for a surface of 170 mm; give 0.5 to 200 mm",
+            "--width {} is not a width for a surface of 170 mm; give 0.5 to 200 mm",
             args.width
         )));
     }

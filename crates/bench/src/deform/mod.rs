@@ -85,7 +85,7 @@ pub(crate) struct DeformBenchArgs {
     /// How it runs.
     #[command(flatten)]
     pub running: Running,
-    /// Print JSON, for programs; what is no finite number is null
+    /// Print JSON, for programs; non-finite numbers become null
     #[arg(long)]
     json: bool,
 }

@@ -114,7 +114,7 @@ impl HostArgs {
 /// The form of a result.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct JsonArgs {
-    /// Print JSON, for programs; what is no finite number is null
+    /// Print JSON, for programs; non-finite numbers become null
     #[arg(long)]
     pub(crate) json: bool,
 }

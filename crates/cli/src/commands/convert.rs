@@ -186,7 +186,7 @@ fn check_single(args: &ConvertArgs) -> Result<(), Failure> {
     let input = args.input();
     if geometry::is_views(input) {
         return Err(Failure::input(format!(
-            "'{}' holds views of X-ray images, and '{output}' is no table of them; name a .toml file to write",
+            "'{}' holds views of X-ray images, and '{output}' is not a table of them; name a .toml file to write",
             input.display()
         )));
     }

@@ -27,7 +27,7 @@ Examples:
       only these files, besides result.json and report.html; `all` for every one
   voxalign deform --config job.toml -o out
       all options from a file: keys are the long option names, `fixed` and `moving` the
-      images; the command line takes precedence, but channels add up
+      images; the command line takes precedence
 
 Using the result (a chain is listed from the fixed image: first the warp, then the affine):
   voxalign apply -i moving.nii.gz -r fixed.nii.gz -t out/warp.nii.gz -t out/affine.tfm -o w.nii.gz

@@ -100,7 +100,7 @@ fn no_files_for_subjects_and_images_that_are_aligned() {
     let line = format!("atlas 0.nii.gz 1.nii.gz -o a --align none --no-subjects {SHORT}");
     place.line(&line).expect(0);
     assert!(!place.path("a/subjects").exists());
-    // What an older atlas left for its subjects is no part of this one; what is not of an atlas stays.
+    // What an older atlas left for its subjects is not part of this one; what is not of an atlas stays.
     let whole = format!("atlas 1.nii.gz 2.nii.gz 3.nii.gz -o a --align none {SHORT}");
     place.line(&whole).expect(0);
     assert_eq!(names(&place.path("a/subjects")), ["1", "2", "3"]);

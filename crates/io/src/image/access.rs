@@ -294,7 +294,7 @@ impl ImageSource for FileImage<'_> {
     }
 }
 
-/// An error about voxel `i` of a region, whose value is no label.
+/// An error about voxel `i` of a region, whose value is not a label.
 pub(crate) fn not_a_label(info: &ImageInfo, region: &Region, i: usize, value: f64) -> IoError {
     let [nx, ny, _] = region.size;
     let within = [i % nx, i / nx % ny, i / nx / ny];

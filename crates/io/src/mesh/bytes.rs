@@ -119,7 +119,7 @@ pub(super) fn index(path: &Path, value: f64) -> Result<u32> {
 pub(super) fn count(path: &Path, what: &str, text: Option<&str>) -> Result<usize> {
     let text = text.unwrap_or_default();
     text.parse().map_err(|_| {
-        let problem = format!("'{}' is no number of {what}", shorten(text));
+        let problem = format!("'{}' is not a number of {what}", shorten(text));
         IoError::malformed(path, problem, AGAIN)
     })
 }
@@ -306,7 +306,7 @@ impl<'a> Base64<'a> {
                     continue;
                 }
                 _ if sign.is_ascii_whitespace() => continue,
-                _ => return Err(wrong(format!("'{}' is no base64", sign.escape_ascii()))),
+                _ => return Err(wrong(format!("'{}' is not base64", sign.escape_ascii()))),
             };
             if padding > 0 {
                 return Err(wrong("base64 goes on after its padding".to_owned()));

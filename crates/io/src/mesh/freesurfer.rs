@@ -44,7 +44,7 @@ impl VolumeGeometry {
 pub(super) fn read<'a>(path: &'a Path, bytes: &[u8]) -> Result<Parts<'a>> {
     let mut cursor = Cursor::new(path, bytes);
     if cursor.take(3)? != TRIANGLES {
-        let what = "this is no surface of triangles of FreeSurfer (its first bytes are others than ff ff fe)";
+        let what = "this is not a surface of triangles of FreeSurfer (its first bytes are others than ff ff fe)";
         let remedy = "convert it by `mris_convert` to a surface of triangles or to GIFTI";
         return Err(IoError::unsupported(path, what, remedy));
     }

@@ -132,7 +132,7 @@ impl<'b> Reader<'_, 'b> {
         if ["POLYDATA", "UNSTRUCTURED_GRID"].contains(&name.as_str()) {
             return Ok(());
         }
-        let what = format!("the dataset is '{}', which is no mesh", shorten(&name));
+        let what = format!("the dataset is '{}', which is not a mesh", shorten(&name));
         let remedy = "give polygonal data; images are read from NIfTI, NRRD and MetaImage";
         Err(IoError::unsupported(self.parts.path, what, remedy))
     }
@@ -189,7 +189,7 @@ impl<'b> Reader<'_, 'b> {
             }
             "bit" => Number::U8,
             other => {
-                let problem = format!("'{}' is no type of numbers", shorten(other));
+                let problem = format!("'{}' is not a type of numbers", shorten(other));
                 return Err(self.parts.wrong(problem));
             }
         };

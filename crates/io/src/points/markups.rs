@@ -115,7 +115,7 @@ pub(super) fn read(
         return Err(IoError::malformed(path, problem, "check that it is the right file"));
     }
     let file: File = serde_json::from_str(text).map_err(|e| {
-        let problem = format!("it is no file of markups: {}", shorten_error(&e.to_string()));
+        let problem = format!("it is not a file of markups: {}", shorten_error(&e.to_string()));
         IoError::malformed(path, problem, REMEDY)
     })?;
     let mut info = PointInfo::new(PointFormat::Markups);

@@ -84,7 +84,7 @@ fn refused(path: &Path, error: DecodingError) -> IoError {
         ),
         e => {
             let e = shorten(&e.to_string());
-            IoError::malformed(path, format!("this is no valid PNG file ({e})"), remedy)
+            IoError::malformed(path, format!("this is not a valid PNG file ({e})"), remedy)
         }
     }
 }

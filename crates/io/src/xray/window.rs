@@ -36,7 +36,7 @@ impl Window {
         (self.high - self.low) / LARGEST
     }
 
-    /// What is stored for a value; the nearest end for those outside, 0 for what is no number.
+    /// What is stored for a value; the nearest end for those outside, 0 for what is not a number.
     pub(super) fn stored(&self, value: f32) -> u16 {
         ((f64::from(value) - self.low) / self.step()).round().clamp(0.0, LARGEST) as u16
     }

@@ -117,7 +117,7 @@ fn indices_and_vertices_are_checked() {
         (vtk("0 0 0 1 nan 0 0 1 0", ""), "vertex 1 is at [1.0, NaN, 0.0]"),
         (vtk(good, "POINT_DATA 4"), "4 values are for 3 points"),
         (vtk("0 0 0 1 x 0 0 1 0", ""), "line 6: 'x' is not a number"),
-        (vtk(good, "").replace("POLYDATA", "STRUCTURED_POINTS"), "which is no mesh"),
+        (vtk(good, "").replace("POLYDATA", "STRUCTURED_POINTS"), "which is not a mesh"),
     ] {
         let said = parsed("a.vtk", text.as_bytes()).unwrap_err().to_string();
         assert!(said.contains(part) && said.contains("a.vtk"), "{said}");
@@ -132,7 +132,7 @@ fn indices_and_vertices_are_checked() {
             "a.tck" => bytes.windows(4).position(|w| w == b"END\n").unwrap() + 4,
             _ => at,
         };
-        // A coordinate that is no number, in either byte order and size.
+        // A coordinate that is not a number, in either byte order and size.
         let header = if name == "a.tck" { header.next_multiple_of(4) + 20 } else { header };
         bytes[header..header + 8].fill(0xff);
         if name == "a.tck" || name == "a.trk" || name == "a.stl" {

@@ -61,7 +61,7 @@ pub struct Job {
         arg(short, long, value_name = "DIR", default_value = "", hide_default_value = true, value_parser = crate::options::path())
     )]
     pub output: PathBuf,
-    /// How is registered.
+    /// Registration method.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub method: AffineMethod,
@@ -231,7 +231,7 @@ impl crate::Job for Job {
         self.check_options()?;
         if let Some(product) = self.outputs.as_ref().and_then(Products::not_of_affine) {
             return Err(Error::input(text!(
-                "`outputs` has {product}, which is no file of an affine registration; give affine, \
+                "`outputs` has {product}, which is not a file of an affine registration; give affine, \
                  warped, or all"
             )));
         }

@@ -104,7 +104,7 @@ pub struct Job {
     /// fixed ones over 80]
     #[cfg_attr(feature = "clap", arg(long, value_name = "MM", value_parser = crate::options::positive, allow_hyphen_values = true))]
     pub spacing: Option<f64>,
-    /// How is registered; similarities are said in the file of the fixed anatomy.
+    /// Registration method; similarities are said in the file of the fixed anatomy.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub method: DeformMethod,

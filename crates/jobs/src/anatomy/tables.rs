@@ -314,7 +314,7 @@ impl OfImage {
                 let Some(value) = value else { continue };
                 if !similarity.set(key, &value.to_string())? {
                     return Err(Error::input(text!(
-                        "'{key}' is no parameter of the similarity {}; leave it out",
+                        "'{key}' is not a parameter of the similarity {}; leave it out",
                         similarity.name()
                     )));
                 }

@@ -72,7 +72,7 @@ pub(crate) fn given(
             let init = init.load(geometry, Default::default(), listener);
             match init.map_err(|e| e.at(text!("`affine`")))? {
                 Init::Given(affine) => Ok(Some(affine)),
-                _ => Err(Error::Internal("a file is no start".into())),
+                _ => Err(Error::Internal("a file is not a start".into())),
             }
         }
     }
@@ -132,7 +132,7 @@ pub(crate) trait Task {
     }
 }
 
-/// How is registered.
+/// Registration method.
 pub(crate) struct Course<'a> {
     pub(crate) machine: &'a Machine,
     pub(crate) run: Run<'a>,

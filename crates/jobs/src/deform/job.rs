@@ -50,7 +50,7 @@ pub struct Job {
     )]
     #[serde(with = "as_text")]
     pub init: Option<InitChoice>,
-    /// How is registered.
+    /// Registration method.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub method: DeformMethod,

@@ -1,4 +1,4 @@
-//! The options that say how is registered.
+//! The options of the registration method.
 
 use crate::error::{Error, Result};
 use crate::options::{MatchingOptions, number, refuse};

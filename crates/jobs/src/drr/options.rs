@@ -85,10 +85,10 @@ pub struct Simulation {
     /// What the values of the images are [default: attenuation]
     #[cfg_attr(feature = "clap", arg(long, value_name = "WHAT"))]
     pub values: Option<Shown>,
-    /// Noise of so many photons a pixel where nothing is in the way (Poisson) [default: none]
+    /// Poisson noise for this many photons per unobstructed pixel [default: none]
     #[cfg_attr(feature = "clap", arg(long, value_name = "COUNT"))]
     pub photons: Option<f64>,
-    /// What the noise begins with: the same seed gives the same noise [default: 0]
+    /// Random seed of the noise: the same seed gives the same noise [default: 0]
     #[cfg_attr(feature = "clap", arg(long, value_name = "NUMBER"))]
     pub seed: Option<u64>,
     /// Formats of the images, separated by commas: png, tiff, nifti, dicom [default: png,nifti]

@@ -139,7 +139,7 @@ fn of_table(
         for (value, place) in values.iter_mut().zip(places) {
             let Some(text) = place.and_then(|p| row.get(p)) else { continue };
             *value = text.parse::<f64>().ok().filter(|v| v.is_finite()).ok_or_else(|| {
-                at(text!("line {line}: '{text}' is no number; give degrees and millimetres"))
+                at(text!("line {line}: '{text}' is not a number; give degrees and millimetres"))
             })?;
         }
         let [rx, ry, rz, x, y, z, cx, cy, cz] = values;

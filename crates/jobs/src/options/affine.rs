@@ -241,7 +241,7 @@ impl AffineMethod {
     /// What a registration takes; a start from a file is read with the grids of the two images.
     ///
     /// # Errors
-    /// Options that others make meaningless, a file that is no start.
+    /// Options that others make meaningless, a file that is not a start.
     pub fn options(
         &self,
         geometry: &Geometry<'_>,

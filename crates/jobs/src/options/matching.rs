@@ -44,7 +44,7 @@ impl UseOf<SolverKind> for Solvers {
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 #[serde(default)]
 pub struct MatchingOptions {
-    /// How things move.
+    /// Deformation model.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub model: Chosen<DeformModel, Models>,

@@ -1,5 +1,5 @@
 //! Options of jobs, as values with names: one name in files of options, messages and at the command line,
-//! where words are joined by `-` instead of `_`. How a program runs (`device`, `threads`, `quiet`, ...) is no part of a job.
+//! where words are joined by `-` instead of `_`. How a program runs (`device`, `threads`, `quiet`, ...) is not part of a job.
 //!
 //! Where nothing is given, the default is that of the job; what would be ignored is refused.
 

@@ -46,7 +46,7 @@ impl Products {
         self.0.contains(&product)
     }
 
-    /// The first that is no file of an affine registration.
+    /// The first that is not a file of an affine registration.
     pub(crate) fn not_of_affine(&self) -> Option<&'static str> {
         self.0.iter().find(|p| !OF_AFFINE.contains(p)).map(|p| p.name())
     }

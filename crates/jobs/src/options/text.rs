@@ -140,7 +140,7 @@ where
                 "cost".clone_into(&mut key);
             } else {
                 let why = match OF_PROGRAMS.contains(&key.as_str()) {
-                    true => "it says how a program runs, and is no part of a job",
+                    true => "it says how a program runs, and is not part of a job",
                     false => "look at its spelling",
                 };
                 return Err(crate::Error::input(text!("there is no option `{key}`: {why}")));

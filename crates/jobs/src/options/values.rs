@@ -99,7 +99,7 @@ fn two_files(text: &str) -> Result<[PathBuf; 2], String> {
         (Some((fixed, moving)), _) => Ok([fixed.into(), moving.into()]),
         (None, [(fixed, moving)]) if !fixed.is_empty() && !moving.is_empty() => {
             let missing = if there(fixed) { moving } else { fixed };
-            Err(format!("'{missing}' is no file; check the path"))
+            Err(format!("'{missing}' is not a file; check the path"))
         }
         (None, _) => Err("give two files with a comma between them, points of the fixed and of the moving image: \
                           landmarks:FIXED.csv,MOVING.csv"
@@ -253,7 +253,7 @@ mod tests {
         for (bad, said) in [
             ("landmarks:", "give two files"),
             ("landmarks:a.csv", "give two files"),
-            ("landmarks:nowhere.csv,b.csv", "'nowhere.csv' is no file"),
+            ("landmarks:nowhere.csv,b.csv", "'nowhere.csv' is not a file"),
         ] {
             let e = bad.parse::<InitChoice>().unwrap_err();
             assert!(e.contains(said), "{e}");

@@ -70,12 +70,12 @@ impl Used {
                 ],
             ),
             Remedy::NearerStart => list(
-                text!("the views hardly see the CT: check `geometry`; what helps may be"),
+                text!("the CT projects almost entirely outside the views: check `geometry`; what helps may be"),
                 &[(!self.full, &all), (true, &nearer)],
             ),
             Remedy::SmallerSearch => list(
                 text!(
-                    "the search ended worse than it began, or beyond its range; what helps may be"
+                    "the search ended at a higher cost than it started from, or beyond its range; what helps may be"
                 ),
                 &[(true, &nearer), (!self.full, &all), (!self.full, &range)],
             ),

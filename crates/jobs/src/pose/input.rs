@@ -192,7 +192,7 @@ impl Values {
         }
     }
 
-    /// Makes attenuations, with the value of a ray that nothing absorbs. What is no number stays none.
+    /// Makes attenuations, with the value of a ray that nothing absorbs. What is not a number stays none.
     pub(super) fn to_attenuations(self, values: &mut [f32], unabsorbed: f32) {
         match self {
             Values::Attenuation => {}
@@ -327,7 +327,7 @@ fn check(
     Ok(())
 }
 
-/// Attenuations of pixels: of intensities `ln(most / value)`. What is no number stays none.
+/// Attenuations of pixels: of intensities `ln(most / value)`. What is not a number stays none.
 fn attenuations(values: &[f32], stored_as: Values, of: &str) -> Result<Vec<f32>> {
     let mut out = memory::copied(values)?;
     let unabsorbed = stored_as.unabsorbed(values, of)?;

@@ -66,7 +66,7 @@ pub(super) fn start(
         told.push((which, number));
         let value = |place: usize| {
             cell(place).parse::<f64>().ok().filter(|v| v.is_finite()).ok_or_else(|| {
-                of(format!("'{}' is no number; give columns and rows, from 0", cell(place)))
+                of(format!("'{}' is not a number; give columns and rows, from 0", cell(place)))
             })
         };
         let pixel = [value(column)?, value(row)?];

@@ -41,7 +41,7 @@ pub struct CtOptions {
     /// Attenuation of water, 1/mm, instead of an energy: all tissue follows as `water (1 + HU / 1000)`
     #[cfg_attr(feature = "clap", arg(long, value_name = "1/MM", conflicts_with = "energy"))]
     pub water: Option<f64>,
-    /// What is air, and absorbs nothing: at most so many HU [default: -950]
+    /// Values at or below this are air and absorb nothing, HU [default: -950]
     #[cfg_attr(feature = "clap", arg(long, value_name = "HU", allow_hyphen_values = true))]
     pub air: Option<f64>,
     /// Label map on the grid of the CT, for `only`

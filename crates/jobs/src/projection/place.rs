@@ -140,7 +140,7 @@ mod tests {
         assert!((found.matrix - exact.matrix).norm() < 1e-4);
         let from = map.inverse().unwrap().apply(middle);
         assert!((found.apply(from) - middle).norm() < 1e-9);
-        // What is exact stays as it is; what is no rotation is refused.
+        // What is exact stays as it is; what is not a rotation is refused.
         assert_eq!(rigid(&exact, middle), Some(exact));
         let scaled = |by: f64| Affine::new(exact.matrix * by, exact.offset);
         assert!(

@@ -50,7 +50,7 @@ impl Listener for Stop<'_> {
     }
 }
 
-/// What pulls each subject to the template: the images of all channels.
+/// The data terms each subject to the template: the images of all channels.
 pub(super) fn attachments<D: Device>(options: &AtlasOptions, channels: usize) -> Attachments<D> {
     let usual = AtlasChannel { similarity: options.similarity, weight: 1.0 };
     let images = (0..channels).map(|channel| {

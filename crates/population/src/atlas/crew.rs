@@ -43,7 +43,7 @@ pub(super) struct Member<D: Device, S> {
     pub(super) warped: Vec<D::Buffer<f32>>,
     /// What their voxels count there.
     pub(super) weights: Option<D::Buffer<f32>>,
-    /// What pulls it by its geometry, where all subjects stay on the device and the template has not moved since.
+    /// The data terms it by its geometry, where all subjects stay on the device and the template has not moved since.
     pub(super) pulls: Option<Attachments<D>>,
     /// At the end: the first image after the deformation, and after the affine map alone.
     pub(super) done: Vec<D::Buffer<f32>>,

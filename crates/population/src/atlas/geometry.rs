@@ -119,7 +119,7 @@ impl Geometry {
         }
     }
 
-    /// What pulls a subject by it to the template, before it is brought to a scale.
+    /// The data terms a subject by it to the template, before it is brought to a scale.
     fn attachment<D: Device>(
         &self,
         subject: usize,
@@ -263,7 +263,7 @@ impl<D: Device> Shared<D> {
         self.tugs.clear();
     }
 
-    /// What pulls a subject.
+    /// The data terms a subject.
     pub(super) fn attachments(
         &self,
         device: &D,

@@ -27,7 +27,7 @@ pub(super) fn beside_others(values: &[f64]) -> Vec<f64> {
     let one = |i: usize| {
         let rest = values.iter().enumerate().filter(|(j, v)| *j != i && v.is_finite());
         let rest: Vec<f64> = rest.map(|(_, v)| *v).collect();
-        // What is no number is nothing.
+        // What is not a number is nothing.
         let own = if values[i].is_nan() { 0.0 } else { values[i] };
         if rest.len() > 1 { own / median(rest) } else { f64::NAN }
     };

@@ -147,7 +147,7 @@ pub(super) fn read<T: DeserializeOwned>(
         Ok(u64::from_le_bytes(word))
     };
     if number(&mut file)? != u64::from_le_bytes(*MAGIC) {
-        return Err(damaged("it is no file of a checkpoint of this version"));
+        return Err(damaged("it is not a file of a checkpoint of this version"));
     }
     // What the numbers say has to be the size of the file before room is made for it.
     let (head, count) = (number(&mut file)?, number(&mut file)?);

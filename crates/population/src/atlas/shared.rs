@@ -44,9 +44,9 @@ pub(super) struct Core<D: Device, M> {
     /// The grid of the atlas.
     pub(super) grid: Grid,
     pub(super) model: M,
-    /// What pulls each of them to the template.
+    /// The data terms each of them to the template.
     pub(super) attachments: Attachments<D>,
-    /// What pulls each of them by what it has beside images.
+    /// The data terms each of them by what it has beside images.
     pub(super) geometry: Geometries<D>,
     pub(super) template: Template<D>,
     pub(super) channels: usize,
@@ -247,7 +247,7 @@ impl<D: Device, M: Model<D>> Core<D, M> {
         Ok(())
     }
 
-    /// What pulls a subject by its geometry, as it was just made.
+    /// The data terms a subject by its geometry, as it was just made.
     fn pulls_of(&self, member: &mut Member<D, M::State>) -> Result<Attachments<D>> {
         match member.pulls.take() {
             Some(mut pulls) => {

@@ -125,7 +125,7 @@ pub use currents::Shapes;
 pub use landmarks::{LandmarkAttachment, Landmarks};
 pub use places::{Places, middle, relative};
 
-/// What pulls.
+/// The data terms.
 pub trait Attachment<D: Device>: Send {
     /// What it wants of the maps at the scale that it [went to](Self::to_scale); the same at all of its steps.
     fn needs(&self) -> Needs<'_, D>;

@@ -233,7 +233,7 @@ fn takes_part(channel: &ChannelInput<'_>, input: &DeformInput<'_>) -> bool {
     channel.weight > 0.0 || input.channels.iter().all(|c| c.weight == 0.0)
 }
 
-/// What pulls: the images of channels in their order, then the landmarks, then the shapes.
+/// The data terms: the images of channels in their order, then the landmarks, then the shapes.
 fn attachments<D: Device>(input: &DeformInput<'_>) -> Result<Attachments<D>> {
     let mut all: Attachments<D> = Vec::new();
     for (channel, c) in input.channels.iter().filter(|c| c.weight > 0.0).enumerate() {

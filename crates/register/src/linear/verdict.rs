@@ -74,7 +74,7 @@ pub(super) fn judge(f: &Findings) -> Verdict {
             .or(Remedy::FewerFreedoms)
     };
     for (name, value) in [
-        ("largest factor of lengths", lengths.iter().take(used).copied().fold(1.0, f64::max)),
+        ("largest scaling", lengths.iter().take(used).copied().fold(1.0, f64::max)),
         ("smallest factor of lengths", lengths.iter().take(used).copied().fold(1.0, f64::min)),
     ] {
         checks.push(between(name, value, AFFINE.lengths));

@@ -197,7 +197,7 @@ impl Multiscale {
 /// How one image is deformed to another: by what model, with what solver, how long.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Matching {
-    /// How things move.
+    /// Deformation model.
     pub model: DeformModel,
     /// From forces to velocities.
     pub solver: SolverKind,

@@ -1,4 +1,4 @@
-//! How things move: one file or folder a model.
+//! Deformation models: one file or folder a model.
 //!
 //! A model brings one or many *subjects* to where [attachments](crate::attachment) pull them, step by step. A pair is one subject and images
 //! that stay; an atlas has many subjects and a template that is averaged anew between their steps (Algorithm

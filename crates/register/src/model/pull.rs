@@ -10,11 +10,11 @@ use std::ops::Range;
 use voxalign_compute::{Device, Dims};
 use voxalign_image::Grid;
 
-/// What pulls, which has been brought [to the scale](Attachment::to_scale).
+/// The data terms, which has been brought [to the scale](Attachment::to_scale).
 pub struct Sources<'a, D: Device> {
-    /// What pulls all subjects of a device.
+    /// The data terms all subjects of a device.
     pub shared: &'a mut Attachments<D>,
-    /// What pulls this one alone.
+    /// The data terms this one alone.
     pub own: &'a mut Attachments<D>,
     /// What the energy of points is multiplied by: the part of the voxels that images are looked at in which the
     /// object has.
@@ -28,9 +28,9 @@ impl<'a, D: Device> Sources<'a, D> {
     }
 }
 
-/// What pulls a subject at a step, and at what.
+/// The data terms a subject at a step, and at what.
 pub struct Pull<'a, D: Device> {
-    /// What pulls.
+    /// The data terms.
     pub sources: Sources<'a, D>,
     /// The images that the subject is compared with, one a channel: for a pair they stay, of an atlas they are the
     /// template of the moment.

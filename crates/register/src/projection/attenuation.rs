@@ -60,7 +60,7 @@ pub struct Attenuation {
     water: f64,
     /// What a Hounsfield unit above 0 adds, 1/mm.
     above: f64,
-    /// What is air: at most so many HU.
+    /// Values at or below this are air, HU.
     air: f64,
 }
 
@@ -106,7 +106,7 @@ impl Attenuation {
         Self { air, ..self }
     }
 
-    /// The coefficient of a value in HU, 1/mm; of what is no number, 0.
+    /// The coefficient of a value in HU, 1/mm; of what is not a number, 0.
     #[must_use]
     pub fn of(&self, hu: f32) -> f32 {
         let hu = f64::from(hu);

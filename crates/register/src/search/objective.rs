@@ -17,7 +17,7 @@ pub struct Evaluation {
 /// Costs of affine maps from the fixed to the moving world, with the derivative in the map's twelve numbers
 /// where asked for; a transform model brings it to its own parameters.
 pub trait Objective {
-    /// How many maps it likes to be given at once.
+    /// Preferred batch size: how many maps to evaluate at once.
     fn batch(&self) -> usize;
 
     /// The costs of several maps, evaluated together.

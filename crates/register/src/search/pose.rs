@@ -72,7 +72,7 @@ const STEP: f64 = 1e6;
 /// The largest logarithm of a scale, for the same reason.
 const LOG_SCALE: f64 = 14.0;
 
-/// A value within bounds; 0 where it is no number.
+/// A value within bounds; 0 where it is not a number.
 fn within(value: f64, most: f64) -> f64 {
     if value.is_nan() { 0.0 } else { value.clamp(-most, most) }
 }

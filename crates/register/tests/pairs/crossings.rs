@@ -34,7 +34,7 @@ impl Progress for Watch {
     }
 }
 
-/// What pulls beside images.
+/// The data terms beside images.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Beside {
     Nothing,

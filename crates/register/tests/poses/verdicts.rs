@@ -75,7 +75,7 @@ fn what_was_not_measured_is_not_met() {
     assert!(verdict.good && verdict.checks.len() == 11, "{verdict:?}");
     // One coarse pixel has no other place to look at.
     let coarse = failed(PoseOptions { levels: Some(Levels(vec![40.0])), ..usual.clone() });
-    let lead = "lead over the best pose elsewhere not measured (at least 0.05 needed)";
+    let lead = "margin over the best competing pose not measured (at least 0.05 needed)";
     assert!(coarse.iter().any(|c| c == lead), "{coarse:?}");
     let alone = failed(PoseOptions { restarts: 0, ..usual });
     assert!(alone.len() == 1, "{alone:?}");

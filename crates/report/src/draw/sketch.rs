@@ -39,7 +39,7 @@ fn detector(view: &ViewRecord) -> [Vector3<f64>; 4] {
     [(-0.5, -0.5), (w, -0.5), (w, h), (-0.5, h)].map(|(c, r)| origin + column * c + row * r)
 }
 
-/// Two sketches side by side of views and of the box of the CT, with the same scale; nothing where a place is no number.
+/// Two sketches side by side of views and of the box of the CT, with the same scale; nothing where a place is not a number.
 pub(crate) fn sketches(views: &[&ViewRecord], ct: Option<&[Vector3<f64>; 8]>) -> String {
     let mut low = Vector3::repeat(f64::INFINITY);
     let mut high = -low;

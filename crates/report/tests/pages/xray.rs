@@ -170,7 +170,7 @@ fn found(start: Affine, good: bool) -> PoseResult {
                     "at least 0.35",
                     true,
                 ),
-                check("lead over the best pose elsewhere", 0.2, "at least 0.05", good),
+                check("margin over the best competing pose", 0.2, "at least 0.05", good),
             ],
             vec!["<i>remark</i>".into()],
         ),

@@ -420,7 +420,7 @@ impl<'a> Groups<'a> {
         self.0[2].map_or(Ok(Vec::new()), |file| file.numbers(tag))
     }
 
-    /// As [`numbers`](Self::numbers), the first as text; what is no number counts as missing.
+    /// As [`numbers`](Self::numbers), the first as text; what is not a number counts as missing.
     pub(super) fn text(&self, sequence: Tag, tag: Tag) -> Option<String> {
         let numbers = self.numbers(sequence, tag).unwrap_or_default();
         numbers.first().map(|v| format!("{v:?}"))

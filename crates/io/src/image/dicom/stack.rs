@@ -145,7 +145,7 @@ fn line(
             format!(
                 "the slices are not on a straight line: they are up to {aside:.3} mm beside it"
             ),
-            "this is no stack of parallel slices of one scan; choose the files that are".into(),
+            "this is not a stack of parallel slices of one scan; choose the files that are".into(),
         ));
     }
     Ok(direction)
@@ -249,7 +249,7 @@ fn steps(
             format!(
                 "the slices are not on a straight line: they are up to {aside:.3} mm beside it"
             ),
-            "this is no stack of parallel slices of one scan; choose the files that are".into(),
+            "this is not a stack of parallel slices of one scan; choose the files that are".into(),
         ));
     }
     let worst = along.max(aside);
@@ -263,7 +263,7 @@ fn steps(
     if tilt > 60.0 {
         return Err((
             format!("the slices follow each other {tilt:.1} degrees off their normal"),
-            "this is no stack of slices of one scan; choose the files that are".into(),
+            "this is not a stack of slices of one scan; choose the files that are".into(),
         ));
     }
     if tilt > 0.05 {

@@ -38,7 +38,7 @@ impl<'a> Keys<'a> {
         match self.table.get(key) {
             None => Ok(None),
             Some(Value::String(text)) if !text.is_empty() => Ok(Some(text)),
-            Some(other) => self.wrong(key, other, "is no text", "put letters between quotes"),
+            Some(other) => self.wrong(key, other, "is not a text", "put letters between quotes"),
         }
     }
 
@@ -58,7 +58,7 @@ impl<'a> Keys<'a> {
                 _ => None,
             };
             let Some(count) = count else {
-                let problem = format!("has {}, which is no count", shorten(&words(from)));
+                let problem = format!("has {}, which is not a count", shorten(&words(from)));
                 return self.wrong(key, value, &problem, remedy);
             };
             *to = count;
@@ -72,7 +72,7 @@ impl<'a> Keys<'a> {
             Value::Integer(n) => Ok(*n as f64),
             Value::Float(v) if v.is_finite() => Ok(*v),
             Value::Float(_) => self.wrong(key, value, "is not finite", remedy),
-            _ => self.wrong(key, value, "is no number", remedy),
+            _ => self.wrong(key, value, "is not a number", remedy),
         }
     }
 
@@ -89,7 +89,7 @@ impl<'a> Keys<'a> {
                 Ok(number) => number,
                 Err(_) => {
                     let problem =
-                        format!("has {}, which is no finite number", shorten(&words(from)));
+                        format!("has {}, which is not a finite number", shorten(&words(from)));
                     return self.wrong(key, value, &problem, remedy);
                 }
             };
@@ -154,7 +154,7 @@ impl<'a> Keys<'a> {
         remedy: &str,
     ) -> Result<&'v [Value; N]> {
         let Value::Array(array) = value else {
-            return self.wrong(key, value, &format!("is no list of {N}"), remedy);
+            return self.wrong(key, value, &format!("is not a list of {N}"), remedy);
         };
         match array.as_slice().try_into() {
             Ok(array) => Ok(array),

@@ -213,7 +213,7 @@ impl Storage {
         let remedy = "give whole numbers above 0: 'image_width' and 'image_height'";
         let count = |node: &Node, value: f64| {
             let whole = value >= 1.0 && value.fract() == 0.0 && value < 1e9;
-            let problem = format!("has {value}, which is no number of pixels");
+            let problem = format!("has {value}, which is not a number of pixels");
             if whole { Ok(value as usize) } else { Err(self.wrong(node, &problem, remedy)) }
         };
         let one = |node: &Node| match self.numbers(node)?.all[..] {

@@ -173,8 +173,8 @@ fn what_is_wrong_is_named() {
         ("rows: 3\n   cols: 3", "rows: 3\n   cols: -3", "'camera_matrix' has 'cols: -3'"),
         ("dt: d", "dt: q", "'camera_matrix' has 'dt: q'"),
         ("dt: d", "dt: 2d", "'camera_matrix' has 9 numbers, and 3 x 6 are 18"),
-        ("2500., 240.", ".Nan, 240.", "'camera_matrix' has '.Nan', which is no finite number"),
-        ("2500., 240.", "1e999, 240.", "'camera_matrix' has '1e999', which is no finite number"),
+        ("2500., 240.", ".Nan, 240.", "'camera_matrix' has '.Nan', which is not a finite number"),
+        ("2500., 240.", "1e999, 240.", "'camera_matrix' has '1e999', which is not a finite number"),
         (
             "2500., 240.",
             "-2500., 240.",
@@ -186,12 +186,12 @@ fn what_is_wrong_is_named() {
             "[ 10., -20., 9e5 ]",
             "'tvec' is [10.0, -20.0, 900000.0], more than the 100 m",
         ),
-        ("[ 10., -20., 900. ]", "here", "'tvec' has 'here', which is no finite number"),
+        ("[ 10., -20., 900. ]", "here", "'tvec' has 'here', which is not a finite number"),
         ("[ 10., -20., 900. ]", &format!("[ {long} ]"), "'tvec' has more than 64 numbers"),
         ("tvec:", "tvec2:", "'rvec' is there, and no translation ('T' or 'tvec')"),
         (rvec, "", "'tvec' is there, and no rotation ('R' or 'rvec')"),
         (&YAML[YAML.find("rvec").unwrap()..], "", "nothing says where the camera is; a camera has"),
-        (rvec, "R: [ 2, 0, 0, 0, 1, 0, 0, 0, 1 ]\n", "'R' is no rotation: it is off by 3.0000"),
+        (rvec, "R: [ 2, 0, 0, 0, 1, 0, 0, 0, 1 ]\n", "'R' is not a rotation: it is off by 3.0000"),
         (
             rvec,
             "rvec: [ 0, 0, 90 ]\n",
@@ -206,9 +206,9 @@ fn what_is_wrong_is_named() {
         (
             "image_width: 640",
             "image_width: 640.5",
-            "'image_width' has 640.5, which is no number of pixels",
+            "'image_width' has 640.5, which is not a number of pixels",
         ),
-        ("image_width: 640", "image_width: 0", "'image_width' has 0, which is no number of pixels"),
+        ("image_width: 640", "image_width: 0", "'image_width' has 0, which is not a number of pixels"),
         ("image_width: 640\n", "", "'image_height' is there alone; give whole numbers"),
         (
             "flags: 0",
@@ -216,7 +216,7 @@ fn what_is_wrong_is_named() {
             "'image_size' is 480 x 640, and width and height are 640 x 480",
         ),
         ("flags: 0", "image_size: [ 480 ]", "'image_size' is not two numbers"),
-        ("flags: 0", "flags", "line 6: 'flags' is no key with a value"),
+        ("flags: 0", "flags", "line 6: 'flags' is not a key with a value"),
         ("---", "   3", "line 2: '3' belongs to no key"),
         ("flags: 0", "flags: [ 0", "it ends within the brackets of 'flags'"),
     ] {
@@ -235,7 +235,7 @@ fn what_is_wrong_is_named() {
         ),
         ("</T>", "</R>", "line 17: the XML is broken"),
         ("</opencv_storage>", "", "the XML is cut short"),
-        ("0. 2500.", "0. &lt;2500.", "'cameraMatrix' has '&2500.', which is no finite number"),
+        ("0. 2500.", "0. &lt;2500.", "'cameraMatrix' has '&2500.', which is not a finite number"),
         (
             "<dt>f</dt><data>0. -1.",
             "<dt>f</dt><data>0. <b>-1.</b>",

@@ -80,7 +80,7 @@ fn numbers(text: &str) -> std::result::Result<Vec<f64>, String> {
         }
         match word.parse::<f64>() {
             Ok(value) if value.is_finite() => all.push(value),
-            _ => return Err(format!("has '{}', which is no finite number", shorten(word))),
+            _ => return Err(format!("has '{}', which is not a finite number", shorten(word))),
         }
     }
     Ok(all)
@@ -150,7 +150,7 @@ fn yaml(path: &Path, text: &str) -> Result<Vec<Node>> {
             continue;
         }
         let Some((key, value)) = line.split_once(':') else {
-            return wrong(format!("'{}' is no key with a value", shorten(line.trim())));
+            return wrong(format!("'{}' is not a key with a value", shorten(line.trim())));
         };
         nodes.push((key.trim().trim_matches('"').to_owned(), format!("{value}\n")));
     }

@@ -77,7 +77,7 @@ pub(super) fn views(path: &Path, text: &str) -> Result<Vec<View>> {
         .enumerate()
         .map(|(i, table)| match table {
             Value::Table(table) => view(path, i + 1, table),
-            _ => Err(IoError::malformed(path, format!("view {} is no table", i + 1), shape)),
+            _ => Err(IoError::malformed(path, format!("view {} is not a table", i + 1), shape)),
         })
         .collect()
 }
@@ -278,7 +278,7 @@ pub(super) fn camera_of(
     if off > 1e-3 || r.determinant() < 0.0 {
         return Err((
             format!(
-                "'{}' is no rotation: it is off by {off:.4}, with a determinant of {:.4}",
+                "'{}' is not a rotation: it is off by {off:.4}, with a determinant of {:.4}",
                 shorten(r_name),
                 r.determinant()
             ),

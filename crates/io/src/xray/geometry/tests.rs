@@ -194,17 +194,17 @@ fn what_is_wrong_is_named() {
             plain.replace("[1, 1000, 2]", "[1, 1000]"),
             "'source = [1, 1000]' has 2 values instead of 3; give x, y and z",
         ),
-        (plain.replace("[1, 1000, 2]", "7"), "'source = 7' is no list of 3; give x, y and z"),
+        (plain.replace("[1, 1000, 2]", "7"), "'source = 7' is not a list of 3; give x, y and z"),
         (
             plain.replace("[1, 1000, 2]", "[1, nan, 2]"),
-            "'source = [1, nan, 2]' has nan, which is no finite number",
+            "'source = [1, nan, 2]' has nan, which is not a finite number",
         ),
-        (plain.replace("[1, 1000, 2]", "[1, 'b', 2]"), "has \"b\", which is no finite number"),
+        (plain.replace("[1, 1000, 2]", "[1, 'b', 2]"), "has \"b\", which is not a finite number"),
         (
             plain.replace("[5, 4]", "[5, 0]"),
-            "'size = [5, 0]' has 0, which is no count; give whole numbers above 0",
+            "'size = [5, 0]' has 0, which is not a count; give whole numbers above 0",
         ),
-        (plain.replace("[5, 4]", "[5, 4.5]"), "has 4.5, which is no count"),
+        (plain.replace("[5, 4]", "[5, 4.5]"), "has 4.5, which is not a count"),
         (plain.replace("[5, 4]", "[5, 4, 3]"), "has 3 values instead of 2"),
         (
             plain.replace("1000", "1e15"),
@@ -227,13 +227,13 @@ fn what_is_wrong_is_named() {
             "a region of 6 x 4 pixels from (0, 0) on, of a detector of 5 x 4",
         ),
         (format!("{plain}region = [0, 0, 0, 4]"), "'region' has 0 x 4 pixels"),
-        (format!("{plain}region = [0, -1, 3, 4]"), "has -1, which is no count"),
+        (format!("{plain}region = [0, -1, 3, 4]"), "has -1, which is not a count"),
         (
             format!("{plain}world = 'LPS'"),
             "'world = \"LPS\"' is not known; give \"ras\" or \"lps\"",
         ),
-        (format!("{plain}image = ''"), "'image = \"\"' is no text"),
-        (format!("{plain}image = 7"), "'image = 7' is no text; put letters between quotes"),
+        (format!("{plain}image = ''"), "'image = \"\"' is not a text"),
+        (format!("{plain}image = 7"), "'image = 7' is not a text; put letters between quotes"),
         (
             format!("{plain}gantry = 7"),
             "keys of a view by its 'source' and of a treatment machine; give one of",
@@ -245,7 +245,7 @@ fn what_is_wrong_is_named() {
         (arm.replace("0.4", "[0.4]"), "'pixel = [0.4]' has 1 values instead of 2"),
         (
             arm.replace("-10.0", "'up'"),
-            "'secondary = \"up\"' is no number; give an angle in degrees",
+            "'secondary = \"up\"' is not a number; give an angle in degrees",
         ),
         (arm.replace("primary = 30\n", ""), "a C-arm needs 'primary', which is missing"),
         (ARM.to_owned(), "it has 'isocentre', and nothing that says the angle of a machine"),
@@ -260,7 +260,7 @@ fn what_is_wrong_is_named() {
         ),
         (
             camera.replace("[0, 0, 1]]\nt", "[0, 0, 2]]\nt"),
-            "'R' is no rotation: it is off by 3.0000",
+            "'R' is not a rotation: it is off by 3.0000",
         ),
         (camera.replace("[0, 0, 1]]\nt", "[0, 0, -1]]\nt"), "with a determinant of -1.0000"),
         (camera.replace("[0, 0, 1]]\nR", "[0, 1, 1]]\nR"), "'K' is [[2000.0, 0.0, 320.0]"),
@@ -292,7 +292,7 @@ fn what_is_no_table_of_views() {
         ("", "there is no view in it; write a table '[[view]]'"),
         ("# nothing\n", "there is no view in it"),
         ("view = 7", "there is no view in it"),
-        ("view = [7]", "view 1 is no table"),
+        ("view = [7]", "view 1 is not a table"),
         ("[view]\nsize = [1, 2]", "write '[[view]]' instead"),
         ("[[view]]\n[[views]]\n", "there is 'views' outside of a view"),
         ("[[view]]\nsize = [1,\n\nx", "line 4: "),
@@ -327,8 +327,8 @@ fn mayacams() {
         ("640,480", "640,0", "the image size is 640 x 0"),
         ("10\n-20", "nan\n-20", "line 15: 'nan' are no 1 numbers"),
         ("-20\n900\n", "-20\n", "line 14: the block 'translation' is cut short"),
-        ("rotation", "rotations", "line 9: 'rotations' is no block of a MayaCam 2 file"),
-        ("rotation\n1,0,0", "rotation\n2,0,0", "'rotation' is no rotation"),
+        ("rotation", "rotations", "line 9: 'rotations' is not a block of a MayaCam 2 file"),
+        ("rotation\n1,0,0", "rotation\n2,0,0", "'rotation' is not a rotation"),
         ("translation\n10\n-20\n900\n", "", "there is no block 'translation'"),
         (
             "translation",
@@ -385,8 +385,8 @@ fn projection_matrices_of_plastimatch() {
         ("1.63e+03", "-1.63e+03", "the detector is -1630 mm from the source, which is behind it"),
         (" 1.0 0.0 0.0\n", " 1.0 0.0\n", "it has 18 numbers instead of 19"),
         (" 1.0 0.0 0.0\n", " 1.0 0.0 0.0 7\n", "there is '7' after its 19 numbers"),
-        ("1.0e+03", "x", "'x' is no number"),
-        ("1.0e+03", "inf", "'inf' is no number"),
+        ("1.0e+03", "x", "'x' is not a number"),
+        ("1.0e+03", "inf", "'inf' is not a number"),
         ("-6.13496933e-04", "0", "cannot be inverted"),
     ] {
         let error =

@@ -56,7 +56,7 @@ pub(super) fn mayacam(path: &Path, text: &str) -> Result<View> {
         let Some(block) = BLOCKS.iter().position(|(known, ..)| *known == name) else {
             return wrong(
                 at,
-                format!("'{}' is no block of a MayaCam 2 file", shorten(line.trim())),
+                format!("'{}' is not a block of a MayaCam 2 file", shorten(line.trim())),
             );
         };
         if !found[block].is_empty() {
@@ -111,7 +111,7 @@ pub(super) fn plastimatch(path: &Path, text: &str) -> Result<View> {
             return Err(label.error(format!("it has {i} numbers instead of {COUNT}"), shape));
         };
         let Some(number) = finite(word) else {
-            return Err(label.error(format!("'{}' is no number", shorten(word)), shape));
+            return Err(label.error(format!("'{}' is not a number", shorten(word)), shape));
         };
         *to = number;
     }

@@ -280,7 +280,7 @@ fn refused(path: &Path, error: TiffError) -> IoError {
              deflate or PackBits",
         ),
         e => {
-            let problem = format!("this is no valid TIFF file ({})", short(&e));
+            let problem = format!("this is not a valid TIFF file ({})", short(&e));
             IoError::malformed(path, problem, remedy)
         }
     }

@@ -135,7 +135,7 @@ fn what_cannot_be_is_told_with_its_place() {
         ("[[image]]\nname = 'a'\nimage = 'b'\nsimilarity = 'cr'".into(), "give one of"),
         (
             "[[image]]\nname = 'a'\nimage = 'b'\nsimilarity = 'ssd'\nbins = 3".into(),
-            "'bins' is no parameter",
+            "'bins' is not a parameter",
         ),
         (
             "[[image]]\nname = 'a'\nimage = 'b'\nbins = 3".into(),

@@ -14,7 +14,7 @@ use voxalign_compute::ops::resample::Interpolation;
 use voxalign_compute::{Device, DeviceBuffer, IDENTITY};
 use voxalign_image::{Affine, Grid, Index, Vector3, World};
 
-/// What pulls at the end of a path.
+/// The data terms at the end of a path.
 pub(super) struct Pulled<D: Device> {
     pub(super) energies: PendingEnergies,
     /// The forces at points, for each attachment that has some.

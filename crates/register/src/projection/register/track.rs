@@ -338,7 +338,7 @@ impl<'a, 'd, D: Device> Tracker<'a, 'd, D> {
     /// The view whose image is less like the simulated one than usual.
     fn unlike(&self, correlations: &[f64]) -> Option<usize> {
         let pairs = correlations.iter().zip(&self.usual);
-        // What is no number is unlike anything.
+        // What is not a number is unlike anything.
         let alike = |now: f64, usual: f64| now >= SHARE * usual;
         pairs.enumerate().find(|(_, (now, usual))| !alike(**now, **usual)).map(|(i, _)| i)
     }
@@ -349,7 +349,7 @@ impl<'a, 'd, D: Device> Tracker<'a, 'd, D> {
             let sure = self.sure.get(view).copied().unwrap_or(f64::INFINITY);
             (ALONE * size).hypot((DEVIATIONS * sure).min(size))
         };
-        // What is no number agrees with nothing.
+        // What is not a number agrees with nothing.
         let agrees = |(view, apart): (usize, f64)| apart <= allowed(view);
         alone.iter().copied().enumerate().find(|of| !agrees(*of)).map(|(view, _)| view)
     }

@@ -90,7 +90,7 @@ pub(super) fn judge(
     asked: Asked,
 ) -> Verdict {
     let evidence = &result.evidence;
-    // What is no number is the worst.
+    // What is not a number is the worst.
     let worst = |all: &mut dyn Iterator<Item = f64>| {
         all.fold(f64::NEG_INFINITY, |most, v| if v.is_nan() || v > most { v } else { most })
     };
@@ -126,7 +126,7 @@ pub(super) fn judge(
         checks.push(measured(check, middle));
     }
     let check =
-        Check::at_least("lead over the best pose elsewhere", lead.unwrap_or(f64::NAN), LEAD);
+        Check::at_least("margin over the best competing pose", lead.unwrap_or(f64::NAN), LEAD);
     checks.push(measured(check, lead));
     if !asked.thorough {
         return Verdict::new(checks, Vec::new());

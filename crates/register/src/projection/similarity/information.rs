@@ -48,7 +48,7 @@ pub(super) fn cost(
     // A place among bins, and whether it moves with the value.
     let place = |i: f32| {
         let at = f64::from(i) * scale;
-        // What is no number counts as 0.
+        // What is not a number counts as 0.
         let limited = at.max(0.0).min((BINS - 1) as f64);
         (limited + MARGIN as f64, limited == at)
     };

@@ -155,7 +155,7 @@ fn records_come_back() {
     assert_eq!(value["format"], crate::RECORD_FORMAT);
     let back: PoseRecord = serde_json::from_str(&text).unwrap();
     assert_eq!(back.to_json(), text);
-    // What is no number is equal to nothing, and what is not finite comes back as none.
+    // What is not a number is equal to nothing, and what is not finite comes back as none.
     let shown = |record: &PoseRecord| {
         let view = format!("{:?}", record.views[0]).replace("inf", "NaN");
         format!("{:?} {view}", record.provenance)
