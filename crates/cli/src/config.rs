@@ -10,7 +10,7 @@ use crate::interrupt;
 use crate::output;
 use crate::progress::Talk;
 use clap::parser::ValueSource;
-use clap::{Arg, Args, Command, CommandFactory};
+use clap::{Arg, ArgAction, Args, Command, CommandFactory};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -109,7 +109,20 @@ fn read(path: &Path, command: &Command) -> Result<Map<String, Value>, Failure> {
     let table = toml_table(&text).map_err(|e| Failure::from(e).at(at.as_str()))?;
     match table.keys().find(|key| argument_of(command, &key.replace('-', "_")).is_none()) {
         Some(key) => Err(Failure::input(unknown(key, command)).at(at)),
-        None => Ok(table),
+        None => Ok(table.into_iter().map(|(key, value)| listed(command, key, value)).collect()),
+    }
+}
+
+/// One text stands for a list of one, where an option is given once for each of several values.
+fn listed(command: &Command, key: String, value: Value) -> (String, Value) {
+    let several = argument_of(command, &key.replace('-', "_")).is_some_and(|argument| {
+        matches!(argument.get_action(), ArgAction::Append)
+            && argument.get_value_delimiter().is_none()
+            && argument.get_num_args().is_none_or(|n| n.min_values() <= 1)
+    });
+    match value {
+        Value::String(_) if several => (key, Value::Array(vec![value])),
+        value => (key, value),
     }
 }
 

@@ -79,10 +79,9 @@ pub fn kind(path: &Path) -> Result<Kind> {
 /// As of [`kind`]; a file that is not there.
 pub fn kind_to_read(path: &Path) -> Result<Kind> {
     match kind(path) {
-        Err(_) if !path.exists() => Err(Error::input(text!(
-            "'{}': no such file or folder; check the path",
-            path.display()
-        ))),
+        Err(_) if !path.exists() => {
+            Err(Error::input(text!("'{}': no such file or folder; check the path", path.display())))
+        }
         found => found,
     }
 }

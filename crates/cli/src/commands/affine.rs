@@ -94,7 +94,7 @@ mod tests {
         let method = &args.job.method;
         assert!(!method.cost.has("bins") && !method.search.has("search_angles"));
         assert!(!method.search.has("search_steps"));
-        for (note, key) in notes.iter().zip(["'search-angles'", "'search-steps'", "'bins'"]) {
+        for (note, key) in notes.iter().zip(["'bins'", "'search-angles'", "'search-steps'"]) {
             assert!(note.contains("job.toml") && note.contains(key), "{note}");
         }
         assert_eq!(notes.len(), 3);

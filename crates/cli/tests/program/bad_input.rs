@@ -291,9 +291,9 @@ fn configuration_files() {
     with("cost = 'xx'", &["job.toml", "xx", "nmi"]);
     with("dof = 5", &["--dof is 5"]);
     with("dof = 'six'", &["job.toml", "dof", "'six'", "give a whole number"]);
-    with("dof = {a = 1}", &["job.toml", "the value of dof is a table", "give a string, a number"]);
+    with("dof = {a = 1}", &["job.toml", "--dof is", "give a text, a number"]);
     with("dof = ", &["job.toml", "line 1"]);
-    with("quiet = 1", &["quiet", "true or false"]);
+    with("quiet = 1", &["--quiet is 1", "boolean"]);
     refused(&place, &format!("{pair} --config none.toml"), &["none.toml"]);
 }
 

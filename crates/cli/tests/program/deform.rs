@@ -259,7 +259,7 @@ fn options_come_from_a_file_and_from_the_command_line() {
     assert_eq!(parameters["clip"], false);
     assert_eq!(parameters["outside"], -5.0);
     assert_eq!(parameters["affine"], "lin/affine.fsl.mat");
-    assert_eq!(parameters["schedule"][0]["iterations"], 9);
+    assert!(parameters["schedule"].as_str().unwrap().contains("x9"), "{parameters}");
     let channels = parameters["channels"].as_array().unwrap();
     assert_eq!(channels.len(), 3);
     assert_eq!((&channels[2]["similarity"], &channels[2]["weight"]), (&"mi".into(), &0.1.into()));
@@ -480,7 +480,7 @@ fn options_that_would_be_ignored_or_cannot_be_are_errors() {
     place.line("deform a.nii.gz b.nii.gz").expect(2).says(&["-o DIR"]);
     place.write("bad.toml", "channel = ['a.nii.gz', 'b.nii.gz']\n");
     let line = "deform a.nii.gz b.nii.gz -o out --config bad.toml";
-    place.line(line).expect(2).says(&["bad.toml", "list of 4 values"]);
+    place.line(line).expect(2).says(&["bad.toml", "give a list of a fixed image"]);
     place.write("bad.toml", "alfa = 1\n");
     place.line(line).expect(2).says(&["did you mean 'alpha'"]);
     // An input is never overwritten.

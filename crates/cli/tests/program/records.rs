@@ -141,10 +141,10 @@ fn an_atlas_from_a_file() {
     // What is wrong with the file by itself is told with its name.
     for (text, said) in [
         ("radius = 3\nsimilarity = 'ssd'", "the key 'radius' of 'job.toml'"),
-        ("spacing = 2\nreference = '0.nii.gz'", "'job.toml': "),
+        ("spacing = 2\nreference = '0.nii.gz'", "of 'job.toml'"),
         ("step = -1", "the key 'step' of 'job.toml'"),
         ("rouds = 2", "did you mean 'rounds'"),
-        ("images = 3", "a path in quotes, or a list of them"),
+        ("images = 3", "--images is 3"),
     ] {
         place.write("job.toml", &format!("{text}\n{short}"));
         let run = place.line("atlas 0.nii.gz 1.nii.gz -o d --config job.toml").expect(2);
@@ -243,7 +243,8 @@ fn the_documented_configuration_of_an_atlas() {
     assert_eq!(names(&place.path("a")), names(&place.path("b")));
     // What is typed wins over all of them.
     let other = "--model lddmm --similarity ssd --align none --solver fft --schedule 2x2";
-    place.line(&format!("{line} c --config defaults.toml {other}")).says(&["'radius' is left out"]);
+    place.write("lncc.toml", "radius = 3\n");
+    place.line(&format!("{line} c --config lncc.toml {other}")).says(&["'radius' is left out"]);
     let other = format!("{line} d {other}");
     place.line(&other);
     assert_eq!(parameters("c"), parameters("d"));

@@ -150,7 +150,10 @@ fn what_makes_no_table() {
             "'cam1.txt' to 'cam2.yml' are 2 files, and 'out.tfm' is made of one",
         ),
         ("ct.nii.gz cam1.txt cam2.yml", "'ct.nii.gz' to 'cam1.txt' are 2 files"),
-        ("cam1.txt out.tfm", "'cam1.txt' holds views of X-ray images, and 'out.tfm' is not a table"),
+        (
+            "cam1.txt out.tfm",
+            "'cam1.txt' holds views of X-ray images, and 'out.tfm' is not a table",
+        ),
         (
             "ct.nii.gz out.nii.gz --image a.png",
             "--image is for views, but 'ct.nii.gz' holds images; leave it out",

@@ -293,10 +293,10 @@ fn what_is_not_read_says_what_helps() {
         ("a.tif", packed, "JPEG", "without compression or with LZW"),
         ("a.tif", few, "values of 1 bits are not supported", "save it with 8 or 16 bits"),
         ("a.tif", b"II*\0".to_vec(), "ends early", "copy or download"),
-        ("a.png", b"II*\0".to_vec(), "no valid PNG file", "copy or download"),
+        ("a.png", b"II*\0".to_vec(), "not a valid PNG file", "copy or download"),
         ("a.png", b"\x89PNG\r\n".to_vec(), "ends early", "copy or download"),
-        ("a.png", vec![7; 100], "no valid PNG file", "copy or download"),
-        ("a.tif", vec![7; 100], "no valid TIFF file", "copy or download"),
+        ("a.png", vec![7; 100], "not a valid PNG file", "copy or download"),
+        ("a.tif", vec![7; 100], "not a valid TIFF file", "copy or download"),
         ("a.jpg", vec![7; 100], "not known for an X-ray image", "converted to PNG or TIFF"),
         ("a", vec![7; 2], "not known for an X-ray image", "use one of .png"),
     ] {

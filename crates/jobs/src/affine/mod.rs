@@ -1,7 +1,7 @@
 //! A rigid, similarity or affine transform between two images.
 //!
 //! ```no_run
-//! use voxalign_jobs::{Caller, Silent, affine, machine};
+//! use voxalign_jobs::{Caller, Job, Silent, affine, machine};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let job = affine::Job::new("fixed.nii.gz", "moving.nii.gz", "out");

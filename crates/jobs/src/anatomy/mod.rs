@@ -5,7 +5,7 @@
 //! image is registered as [`deform`](crate::deform) does it, to the bit.
 //!
 //! ```no_run
-//! use voxalign_jobs::{Caller, Silent, anatomy, machine};
+//! use voxalign_jobs::{Caller, Job, Silent, anatomy, machine};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let job = anatomy::Job::new("template.toml", "patient.toml", "out");

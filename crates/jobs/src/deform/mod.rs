@@ -4,7 +4,7 @@
 //! start that is given is compared with the best affine map at the end, so that a wrong one is seen.
 //!
 //! ```no_run
-//! use voxalign_jobs::{Caller, Silent, deform, machine};
+//! use voxalign_jobs::{Caller, Job, Silent, deform, machine};
 //! use voxalign_options::Chosen;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {

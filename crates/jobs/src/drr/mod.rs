@@ -1,7 +1,7 @@
 //! X-ray images of a CT, simulated (digitally reconstructed radiographs, DRR).
 //!
 //! ```no_run
-//! use voxalign_jobs::{Caller, Silent, drr, machine};
+//! use voxalign_jobs::{Caller, Job, Silent, drr, machine};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let job = drr::Job::new("ct.nii.gz", "out");

@@ -70,7 +70,9 @@ impl Used {
                 ],
             ),
             Remedy::NearerStart => list(
-                text!("the CT projects almost entirely outside the views: check `geometry`; what helps may be"),
+                text!(
+                    "the CT projects almost entirely outside the views: check `geometry`; what helps may be"
+                ),
                 &[(!self.full, &all), (true, &nearer)],
             ),
             Remedy::SmallerSearch => list(

@@ -1,7 +1,7 @@
 //! The rigid pose of a CT by X-ray images of it.
 //!
 //! ```no_run
-//! use voxalign_jobs::{Caller, Silent, machine, pose};
+//! use voxalign_jobs::{Caller, Job, Silent, machine, pose};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut job = pose::Job::new("ct.nii.gz", ["front.png", "side.png"], "out");

@@ -7,7 +7,7 @@
 //! let mut job = surface::Job::new("labels.nii.gz", "hippocampus.gii");
 //! job.options.object.label = vec![47, 48];
 //! let machine = machine::Machine::start(Default::default(), machine::Auto::Cpu)?;
-//! let made = job.run(&machine, &Caller::default(), &Silent)?;
+//! let made = job.make(&machine, &Caller::default(), &Silent)?;
 //! println!("{} mm² in {} triangles", made.done.record.surface.area_mm2, made.mesh.faces().len());
 //! # Ok(())
 //! # }

@@ -208,7 +208,11 @@ fn what_is_wrong_is_named() {
             "image_width: 640.5",
             "'image_width' has 640.5, which is not a number of pixels",
         ),
-        ("image_width: 640", "image_width: 0", "'image_width' has 0, which is not a number of pixels"),
+        (
+            "image_width: 640",
+            "image_width: 0",
+            "'image_width' has 0, which is not a number of pixels",
+        ),
         ("image_width: 640\n", "", "'image_height' is there alone; give whole numbers"),
         (
             "flags: 0",

@@ -139,7 +139,7 @@ fn what_cannot_be_is_told_with_its_place() {
         ),
         (
             "[[image]]\nname = 'a'\nimage = 'b'\nbins = 3".into(),
-            "no parameter of the similarity lncc",
+            "not a parameter of the similarity lncc",
         ),
         (format!("{surface}labels = 'l.nii'"), "several of 'mesh', 'labels' and 'image'"),
         (format!("{surface}label = 3"), "'label' is for 'labels'"),
