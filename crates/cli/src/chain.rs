@@ -170,7 +170,7 @@ pub(crate) fn inverted(
     }
     let cpu = device::host()?;
     let (inverse, exactness) = fields::inverse_of(&cpu, transform)
-        .map_err(|e| Failure::from(e).at(&format!("'{}'", path.display())))?;
+        .map_err(|e| Failure::from(e).at(format!("'{}'", path.display())))?;
     for Exactness { round_trip, far, voxels, .. } in &exactness {
         let lost = round_trip.unconverged;
         if talk > Talk::Quiet && lost > 0 {

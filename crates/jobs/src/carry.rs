@@ -114,7 +114,7 @@ pub fn write_points(
     listener: &dyn Listener,
 ) -> Result<()> {
     for lost in points::write(path, set, options)? {
-        listener.say(Level::Warning, &format!("'{}': {lost}", path.display()));
+        listener.say(Level::Warning, format!("'{}': {lost}", path.display()));
     }
     Ok(())
 }
@@ -162,7 +162,7 @@ pub fn write_mesh(
     let lost = mesh::losses(MeshFormat::from_path(path)?, mesh)?;
     mesh::write(path, mesh, &mesh::WriteOptions { space, ..mesh::WriteOptions::default() })?;
     for lost in lost {
-        listener.say(Level::Warning, &format!("'{}': {lost}", path.display()));
+        listener.say(Level::Warning, format!("'{}': {lost}", path.display()));
     }
     Ok(())
 }

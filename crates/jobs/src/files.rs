@@ -175,7 +175,7 @@ pub fn image_of(
 pub fn say_oddities(info: &ImageInfo, listener: &dyn Listener) {
     for oddity in &info.oddities {
         let level = if oddity.is_normal_geometry() { Level::Verbose } else { Level::Warning };
-        listener.say(level, &format!("'{}': {oddity}", info.path.display()));
+        listener.say(level, format!("'{}': {oddity}", info.path.display()));
     }
 }
 
@@ -225,7 +225,7 @@ pub fn points_of_pair(
         None => points::read(path, options),
     })?;
     for oddity in &info.oddities {
-        listener.say(Level::Warning, &format!("'{}': {oddity}", path.display()));
+        listener.say(Level::Warning, format!("'{}': {oddity}", path.display()));
     }
     Ok((set, info))
 }
@@ -242,7 +242,7 @@ pub fn mesh(
     let options = mesh::ReadOptions { space: space.map(Into::into) };
     let (mesh, info) = reading(listener, || mesh::read(path, &options))?;
     for oddity in &info.oddities {
-        listener.say(Level::Warning, &format!("'{}': {oddity}", path.display()));
+        listener.say(Level::Warning, format!("'{}': {oddity}", path.display()));
     }
     Ok((mesh, info))
 }

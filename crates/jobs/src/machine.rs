@@ -217,9 +217,9 @@ impl Machine {
 
     /// Says which device is used, and why not another, to those who want to know every step.
     pub fn explain(&self, listener: &dyn Listener) {
-        listener.say(Level::Verbose, &format!("device: {}", self.name()));
+        listener.say(Level::Verbose, format!("device: {}", self.name()));
         if let Some(why) = &self.fallback {
-            listener.say(Level::Verbose, &format!("no GPU is used: {why}"));
+            listener.say(Level::Verbose, format!("no GPU is used: {why}"));
         }
     }
 

@@ -238,7 +238,7 @@ fn meshes(args: &CompareArgs, a: &Path, b: &Path) -> Result<MeshScores, Failure>
         ));
     }
     compare_meshes(&first, &second)
-        .map_err(|e| Failure::from(e).at(&format!("--meshes '{}' '{}'", a.display(), b.display())))
+        .map_err(|e| Failure::from(e).at(format!("--meshes '{}' '{}'", a.display(), b.display())))
 }
 
 fn transforms(

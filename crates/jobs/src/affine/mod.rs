@@ -154,7 +154,7 @@ fn find(
 ) -> Result<AffineResult, voxalign_register::RegisterError> {
     let result = register_affine(device, &inputs.as_input(), options, listener)?;
     if let Some(scheme) = result.scheme {
-        listener.say(Level::Verbose, &format!("histogram scheme: {}", scheme.name()));
+        listener.say(Level::Verbose, format!("histogram scheme: {}", scheme.name()));
     }
     Ok(result)
 }

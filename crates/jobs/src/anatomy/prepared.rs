@@ -240,7 +240,7 @@ pub(super) fn shape(of: &Matched, mesh: &Mesh) -> Result<Shape> {
         Kind::Curve => Shape::curves(vertices, mesh.lines(), oriented),
         _ => Shape::points(vertices),
     };
-    made.map_err(|e| Error::from(e).at(&of.words()))
+    made.map_err(|e| Error::from(e).at(of.words()))
 }
 
 /// All landmarks as one set: the weight of each list becomes that of its pairs beside the others.

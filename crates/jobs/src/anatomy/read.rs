@@ -206,7 +206,7 @@ pub(super) fn data(
             let options = mesh::ReadOptions { space: *space };
             let (mesh, info) = reading(listener, || mesh::read(path, &options))?;
             for oddity in &info.oddities {
-                listener.say(Level::Warning, &format!("'{}': {oddity}", path.display()));
+                listener.say(Level::Warning, format!("'{}': {oddity}", path.display()));
             }
             Ok(Data::Mesh(whole(of, mesh, path, at, listener)?))
         }
@@ -319,7 +319,7 @@ fn whole(of: &Matched, mesh: Mesh, path: &Path, at: &str, listener: &dyn Listene
     if dropped > 0 {
         listener.say(
             Level::Warning,
-            &format!("{at}: '{at_path}': {dropped} {what} without size are left out"),
+            format!("{at}: '{at_path}': {dropped} {what} without size are left out"),
         );
     }
     let left = match of.kind {
@@ -340,7 +340,7 @@ fn whole(of: &Matched, mesh: Mesh, path: &Path, at: &str, listener: &dyn Listene
         let names = names.join(", ");
         listener.say(
             Level::Normal,
-            &format!("{at}: '{at_path}': directions at vertices are left out: {names}"),
+            format!("{at}: '{at_path}': directions at vertices are left out: {names}"),
         );
     }
     let mesh = mesh.with_data(numbers)?;
@@ -419,7 +419,7 @@ pub(super) fn check_alike(
     if first.max(second) > 5.0 * first.min(second) {
         listener.say(
             Level::Warning,
-            &format!(
+            format!(
                 "{words}: that of {} is {first:.1} mm large, that of {} {second:.1} mm: check that both are the same \
                  structure, in mm",
                 called[0], called[1]
@@ -449,7 +449,7 @@ impl Thing {
         let pairs = PointPairs::new(fixed, moving)?;
         let Some(each) = weights_of(fixed, &self.of)? else { return Ok(Some(pairs)) };
         let pairs = pairs.with_weights(each);
-        Ok(Some(pairs.map_err(|e| Error::from(e).at(&self.of.words()))?))
+        Ok(Some(pairs.map_err(|e| Error::from(e).at(self.of.words()))?))
     }
 }
 

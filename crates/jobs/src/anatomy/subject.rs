@@ -258,7 +258,7 @@ impl Subject {
         for part in self.common.images().into_iter().map(|i| &self.parts[i]) {
             let Some(path) = part.sources[1].paths().first().copied() else { continue };
             let grid = files::grid(path, listener)
-                .map_err(|e| e.at(&format!("{} of {}", part.words(), self.called)))?;
+                .map_err(|e| e.at(format!("{} of {}", part.words(), self.called)))?;
             match &of_classes {
                 Some((first, other)) if part.kind == Kind::Probability => {
                     same_grids(part, &self.called, &grid, (first, other))?;

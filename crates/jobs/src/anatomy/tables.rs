@@ -129,11 +129,11 @@ pub(super) fn parse(text: &str, folder: &Path, names: Names<'_>) -> Result<Vec<P
     for of in tables.probability {
         let at = of.name.clone();
         let part = of.part(folder, names);
-        parts.push(part.map_err(|e| e.at(&format!("[[probability]] '{at}'")))?);
+        parts.push(part.map_err(|e| e.at(format!("[[probability]] '{at}'")))?);
     }
     for of in tables.image {
         let at = of.name.clone();
-        parts.push(of.part(folder).map_err(|e| e.at(&format!("[[image]] '{at}'")))?);
+        parts.push(of.part(folder).map_err(|e| e.at(format!("[[image]] '{at}'")))?);
     }
     for (kind, list) in [(Kind::Surface, tables.surface), (Kind::Curve, tables.curve)] {
         for of in list {
@@ -143,11 +143,11 @@ pub(super) fn parse(text: &str, folder: &Path, names: Names<'_>) -> Result<Vec<P
     }
     for of in tables.points {
         let at = of.name.clone();
-        parts.push(of.part(folder).map_err(|e| e.at(&format!("[[points]] '{at}'")))?);
+        parts.push(of.part(folder).map_err(|e| e.at(format!("[[points]] '{at}'")))?);
     }
     for of in tables.landmarks {
         let at = of.name.clone();
-        parts.push(of.part(folder).map_err(|e| e.at(&format!("[[landmarks]] '{at}'")))?);
+        parts.push(of.part(folder).map_err(|e| e.at(format!("[[landmarks]] '{at}'")))?);
     }
     check(&parts)?;
     Ok(parts)

@@ -169,7 +169,7 @@ impl One<'_> {
         let dry = dry_run(team, grid, count, channels, &self.study.options)?;
         listener.say(
             Level::Normal,
-            &format!(
+            format!(
                 "dry run: {:.4} s per step of a subject, {:.4} s for the sum over {all} processes",
                 dry.times.per_image,
                 dry.times.node + dry.network
@@ -179,7 +179,7 @@ impl One<'_> {
             let best = if p.nodes == dry.plan.best.nodes { ", chosen" } else { "" };
             listener.say(
                 Level::Normal,
-                &format!(
+                format!(
                     "  {} processes, at most {} subjects per device: {:.4} s per iteration \
                      predicted{best}",
                     p.nodes,

@@ -356,7 +356,7 @@ impl<'a> Study<'a> {
     pub(super) fn say_plans(&self, plans: &[MemoryPlan]) {
         for (i, plan) in plans.iter().enumerate() {
             let device = if plans.len() > 1 { format!("device {i}: ") } else { String::new() };
-            self.listener.say(Level::Normal, &format!("memory: {device}{plan}"));
+            self.listener.say(Level::Normal, format!("memory: {device}{plan}"));
         }
     }
 }

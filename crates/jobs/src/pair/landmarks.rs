@@ -76,7 +76,7 @@ pub(crate) fn read_pairs(
             })
         };
         let each = texts.iter().enumerate().map(weight).collect::<Result<_>>()?;
-        let of = |e| Error::from(e).at(&format!("'{}', column weight", paths[0].display()));
+        let of = |e| Error::from(e).at(format!("'{}', column weight", paths[0].display()));
         pairs = pairs.with_weights(each).map_err(of)?;
     }
     for (side, path) in paths.iter().enumerate() {

@@ -235,7 +235,7 @@ pub(super) fn read(
     let of = format!("'{}'", path.display());
     let at = |what: Text| Error::input(what).at(of.as_str());
     for oddity in &image.oddities {
-        listener.say(Level::Warning, &format!("{of}: {oddity}"));
+        listener.say(Level::Warning, format!("{of}: {oddity}"));
     }
     let last = image.frames.saturating_sub(1);
     let taken = match frame {
@@ -291,7 +291,7 @@ pub(super) fn hear_of_other_names(all: &[XrayInput], listener: &dyn Listener) {
         if let (Some(other), false) = (other, has(&one.name)) {
             listener.say(
                 Level::Warning,
-                &format!(
+                format!(
                     "'{}': it is the image of view '{}', and has the name of '{}': images are in the order of the views",
                     one.path.display(),
                     one.name,

@@ -83,7 +83,7 @@ pub(super) fn start(
     let found = pose_by_points(&all).map_err(|e| at(e.to_string()))?;
     listener.say(
         Level::Normal,
-        &format!(
+        format!(
             "start by {} points, seen {} times: {:.2} mm from them at the detector (root mean square)",
             known.len(),
             all.len(),

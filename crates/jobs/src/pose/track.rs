@@ -356,7 +356,7 @@ impl Job {
             let own = table.and_then(|t| t.name.clone());
             names.push(own.unwrap_or_else(|| format!("view{}", number + 1)));
             for oddity in reel.map(Reel::oddities).unwrap_or_default() {
-                listener.say(Level::Warning, &format!("{of}: {oddity}"));
+                listener.say(Level::Warning, format!("{of}: {oddity}"));
             }
             let header = reel.and_then(Reel::signal);
             values.push(Values::of(self.pixels, header, &of, listener));
@@ -430,7 +430,7 @@ impl Following {
         let number = frame.frame;
         match found.status {
             TrackStatus::Lost(loss) => {
-                listener.say(Level::Warning, &format!("frame {number}: the track is lost: {loss}"));
+                listener.say(Level::Warning, format!("frame {number}: the track is lost: {loss}"));
             }
             _ => self.last = Some((moment, found.transform)),
         }

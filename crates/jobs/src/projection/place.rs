@@ -73,7 +73,7 @@ pub(crate) fn behind(
         let cut = farthest - far;
         listener.say(
             Level::Warning,
-            &format!(
+            format!(
                 "{of}: the detector is within the box of the CT, which reaches {cut:.0} mm behind it: what is there \
                  is not seen; check the distance from source to detector"
             ),

@@ -89,7 +89,7 @@ fn read(path: &Path, listener: &dyn Listener) -> Result<Vec<View>> {
 
 fn say_oddities(path: &Path, image: &xray::Xray, listener: &dyn Listener) {
     for oddity in &image.oddities {
-        listener.say(Level::Warning, &format!("'{}': {oddity}", path.display()));
+        listener.say(Level::Warning, format!("'{}': {oddity}", path.display()));
     }
 }
 

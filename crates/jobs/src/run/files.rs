@@ -178,8 +178,8 @@ impl<'a> Run<'a> {
 
     /// Tells the grids.
     pub(crate) fn say_grids(&self, [fixed, moving]: &[Grid; 2]) {
-        self.listener.say(Level::Verbose, &format!("fixed:  {fixed}"));
-        self.listener.say(Level::Verbose, &format!("moving: {moving}"));
+        self.listener.say(Level::Verbose, format!("fixed:  {fixed}"));
+        self.listener.say(Level::Verbose, format!("moving: {moving}"));
     }
 
     /// Writes report and record, and moves everything to its place. Of `outputs`, those that this run does not

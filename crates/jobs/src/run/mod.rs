@@ -92,7 +92,7 @@ pub(crate) fn blamed(error: RegisterError, inputs: &[Input<'_>]) -> Error {
     let file = error.role().and_then(|role| inputs.iter().find(|i| i.is(role)));
     let failure = Error::from(error);
     match file {
-        Some(input) => failure.at(&format!("'{}'", input.path().display())),
+        Some(input) => failure.at(format!("'{}'", input.path().display())),
         None => failure,
     }
 }

@@ -252,7 +252,7 @@ pub(crate) fn inputs(files: &[Input<'_>], listener: &dyn Listener) -> Result<Vec
         add(role.to_owned(), path, info.as_ref().map(|i| &i.grid))?;
         let apart = |i: &ImageInfo| i.data_path != i.path && i.format != Format::Dicom;
         if let Some(info) = info.as_ref().filter(|i| apart(i)) {
-            let named_by = |e: crate::Error| e.at(&format!("'{}'", path.display()));
+            let named_by = |e: crate::Error| e.at(format!("'{}'", path.display()));
             add(format!("{role}_data"), &info.data_path, None).map_err(named_by)?;
         }
     }

@@ -32,7 +32,7 @@ struct Watch<'l>(&'l dyn Listener);
 
 impl StreamListener for Watch<'_> {
     fn ended(&self, done: usize, count: usize) {
-        self.0.say(Level::Verbose, &format!("{done} of {count}"));
+        self.0.say(Level::Verbose, format!("{done} of {count}"));
     }
     fn stop(&self) -> bool {
         self.0.stop()

@@ -145,7 +145,7 @@ impl Job {
             check(listener)?;
             let mut wanted = self.options.object.clone();
             wanted.label = vec![of.label];
-            let at = |e: Error| e.at(&format!("label {}", of.label));
+            let at = |e: Error| e.at(format!("label {}", of.label));
             let object = Object::of_labels(&map, &wanted.label).map_err(at)?;
             let making = Making { wanted: &wanted, ..self.making(machine, listener) };
             let (shaped, mut found) = making.make(object, &mut clock).map_err(at)?;

@@ -85,7 +85,7 @@ impl Making<'_> {
         // Geometry can be such that places are no numbers, which only the surface finds out.
         let named = |e: Error| match e.to_string().contains(&self.path.display().to_string()) {
             true => e,
-            false => e.at(&format!("'{}'", self.path.display())),
+            false => e.at(format!("'{}'", self.path.display())),
         };
         let shaped = self.shape(&object, clock).map_err(named)?;
         let verdict = judge::verdict(&shaped, &found, (wanted, shape.sigma(), &object.grid));
@@ -113,7 +113,7 @@ impl Making<'_> {
                 0 => format!("{} lines", mesh.line_ends().len()),
                 n => format!("{n} triangles"),
             };
-            listener.say(Level::Verbose, &format!("{what}: {amount}"));
+            listener.say(Level::Verbose, format!("{what}: {amount}"));
         };
         say("isosurface", &exact);
         clock.lap("extract");
@@ -191,7 +191,7 @@ pub(crate) fn made(
         (Of::Image(image), Some(level)) => Object::of_image(*image, level, wanted.below),
         (Of::Image(_), None) => Err(Error::Internal("an image without a level".to_owned())),
     };
-    let object = object.map_err(|e| e.at(&format!("'{}'", path.display())))?;
+    let object = object.map_err(|e| e.at(format!("'{}'", path.display())))?;
     let making = Making { path, wanted, shape, device: None, listener };
     let (shaped, found) = making.make(object, &mut Clock::start())?;
     Ok((shaped.mesh, found.verdict))

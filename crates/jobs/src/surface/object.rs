@@ -52,7 +52,7 @@ impl Object {
                 Self::of_image(volume, level, options.below)
             }
         }
-        .map_err(|e| e.at(&format!("'{}'", path.display())))
+        .map_err(|e| e.at(format!("'{}'", path.display())))
     }
 
     /// Of some labels together.

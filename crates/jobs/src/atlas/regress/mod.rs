@@ -161,7 +161,7 @@ impl<'a> Regression<'a> {
             let weights = self.weights(&prepared.entries, at)?;
             listener.say(
                 Level::Normal,
-                &format!(
+                format!(
                     "atlas {} of {}, {} {}: {} subjects, effective number {:.1}",
                     i + 1,
                     self.at.len(),
