@@ -80,8 +80,8 @@ class Image:
             :count * get("h", 72)[0] // 8])
         if (sys.byteorder == "little") != (self.order == "<"):
             values.byteswap()
-        slope, offset = get("2f", 112)
-        self.values = [v * slope + offset for v in values] if slope not in (0.0, 1.0) or offset \
+        derivative, offset = get("2f", 112)
+        self.values = [v * derivative + offset for v in values] if derivative not in (0.0, 1.0) or offset \
             else list(values)
         self.header = bytearray(raw[:348])
 

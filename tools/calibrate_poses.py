@@ -31,11 +31,11 @@ def read(path):
     raw = gzip.open(path).read() if path.endswith(".gz") else open(path, "rb").read()
     dims = struct.unpack_from("<8h", raw, 40)
     kind, offset = struct.unpack_from("<h", raw, 70)[0], int(struct.unpack_from("<f", raw, 108)[0])
-    slope, shift = struct.unpack_from("<2f", raw, 112)
+    derivative, shift = struct.unpack_from("<2f", raw, 112)
     data = np.frombuffer(raw, {4: "<i2", 16: "<f4", 512: "<u2", 2: "u1"}[kind], offset=offset).astype(np.float32)
     data = data[: np.prod(dims[1 : dims[0] + 1])].reshape([n for n in dims[dims[0] : 0 : -1]])
-    if slope not in (0.0, 1.0) or (slope and shift):
-        data = data * slope + shift
+    if derivative not in (0.0, 1.0) or (derivative and shift):
+        data = data * derivative + shift
     rows = np.array(struct.unpack_from("<12f", raw, 280)).reshape(3, 4)
     return data, rows
 

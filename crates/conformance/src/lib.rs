@@ -92,10 +92,10 @@ macro_rules! each {
             ] [bits];
             similarity [
                 local_correlation local_correlation_of_both background flat_images
-                local_correlation_derivative many_rows histogram slopes histogram_derivative
+                local_correlation_derivative many_rows histogram derivatives histogram_derivative
                 outside_the_range errors
             ] [bits bits_of_pairs];
-            weights [samples similarities masks] [bits_of_masks bits_of_slopes];
+            weights [samples similarities masks] [bits_of_masks bits_of_derivatives];
             histogram [
                 samples_are_grouped values_are_counted binned_sums_match gradients_match
                 joint_matches several_tiles_match bad_input_is_an_error
@@ -113,7 +113,7 @@ macro_rules! each {
             points [
                 points covectors adjoint carried pushed pairs bounds errors bits_of_the_cpu
             ] [bits];
-            pairwise [sums slopes far not_finite nothing errors] [bits];
+            pairwise [sums derivatives far not_finite nothing errors] [bits];
             raycast [
                 projections maxima textures draws emptiness derivatives
                 derivatives_are_of_the_image adjoints wide_angles picks ends far_away rule faces

@@ -184,7 +184,7 @@ impl VectorField {
             let low = (c as usize).min(last.saturating_sub(1));
             cell.low += low * strides[a];
             cell.fraction[a] = c - low as f64;
-            // A field has no slope beyond its border, nor across an axis of one voxel.
+            // A field has no derivative beyond its border, nor across an axis of one voxel.
             if c == p[a] && last > 0 {
                 cell.step[a] = strides[a];
             } else if cell.fraction[a] >= 1.0 {
@@ -289,8 +289,8 @@ mod tests {
             for a in 0..3 {
                 let mut step = Vector3::zeros();
                 step[a] = 1e-3;
-                let slope = (f.sample_index(p + step).0 - value) / 1e-3;
-                assert!((slope - derivative.column(a)).norm() < 1e-9, "{p} {a}");
+                let difference = (f.sample_index(p + step).0 - value) / 1e-3;
+                assert!((difference - derivative.column(a)).norm() < 1e-9, "{p} {a}");
             }
         }
         // The last voxel and a plane.

@@ -68,15 +68,15 @@ pub(super) fn measure(
 /// A sum over all pairs, and its derivative in the places.
 struct Summed {
     value: f64,
-    slopes: Vec<f32>,
+    derivatives: Vec<f32>,
 }
 
 impl Summed {
     /// How far off it is, of the exact one; the derivative of the first so many points.
     fn off(&self, exact: &Self, count: usize) -> [f64; 2] {
-        let n = self.slopes.len() / 3;
+        let n = self.derivatives.len() / 3;
         let (mut off, mut size) = (0.0, 0.0);
-        for (k, (a, b)) in self.slopes.iter().zip(&exact.slopes).enumerate() {
+        for (k, (a, b)) in self.derivatives.iter().zip(&exact.derivatives).enumerate() {
             if k % n.max(1) < count {
                 off += f64::from(a - b).powi(2);
                 size += f64::from(*b).powi(2);
@@ -123,19 +123,19 @@ fn joined(a: &Masses, b: Option<&Masses>) -> Masses {
 
 fn exact(device: &AnyDevice, kernel: &RadialKernel, masses: &Masses) -> Result<Summed> {
     let (points, moments) = (device.upload(&masses.points)?, device.upload(&masses.moments)?);
-    let (mut out, mut slopes) = (device.alloc(points.len())?, device.alloc(points.len())?);
-    device.pair_sums_with_slopes(
+    let (mut out, mut derivatives) = (device.alloc(points.len())?, device.alloc(points.len())?);
+    device.pair_sums_with_derivatives(
         kernel,
         &points,
         &moments,
         &points,
         &moments,
         &mut out,
-        &mut slopes,
+        &mut derivatives,
     )?;
     let value = device.reduce(&[&moments, &out], &[Reduction::Dot(0, 1)])?;
     let value = value.first().copied().unwrap_or(f64::NAN);
-    Ok(Summed { value, slopes: device.into_host(slopes)? })
+    Ok(Summed { value, derivatives: device.into_host(derivatives)? })
 }
 
 fn on_grid(
@@ -159,9 +159,9 @@ fn on_grid(
     let convolved = mesh.convolve(device, &splatted)?;
     let value = device.reduce(&[&splatted, convolved], &[Reduction::Dot(0, 1)])?;
     let value = value.first().copied().unwrap_or(f64::NAN);
-    let (mut out, mut slopes) = (device.alloc(points.len())?, device.alloc(points.len())?);
-    mesh.gather(device, &points, &moments, &mut out, &mut slopes)?;
+    let (mut out, mut derivatives) = (device.alloc(points.len())?, device.alloc(points.len())?);
+    mesh.gather(device, &points, &moments, &mut out, &mut derivatives)?;
     let per_mm = (1.0 / spacing) as f32;
-    let slopes = device.into_host(slopes)?.iter().map(|v| v * per_mm).collect();
-    Ok(Summed { value, slopes })
+    let derivatives = device.into_host(derivatives)?.iter().map(|v| v * per_mm).collect();
+    Ok(Summed { value, derivatives })
 }

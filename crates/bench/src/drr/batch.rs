@@ -52,21 +52,35 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<(Vec<Batch>, [f64; 3])> {
         })?;
         batches.push(Batch::new(format!("frames, {}", name(filtering)), plan.poses, times));
     }
-    let mut slopes = device.alloc::<f32>(6 * rays)?;
+    let mut derivatives = device.alloc::<f32>(6 * rays)?;
     let step = camera.step;
     let times = timed(bench, &views, |views| {
-        device.project_with_slopes(&volume, views, &pixels, step, &mut out, &mut slopes)?;
+        device.project_with_derivatives(
+            &volume,
+            views,
+            &pixels,
+            step,
+            &mut out,
+            &mut derivatives,
+        )?;
         Ok(())
     })?;
-    batches.push(Batch::new("frames with slopes, exact".into(), plan.poses, times));
+    batches.push(Batch::new("frames with derivatives, exact".into(), plan.poses, times));
     let weights = device.upload_vec(vec![1f32; rays])?;
     let times = timed(bench, &views, |views| {
-        device.project_with_slopes(&volume, views, &pixels, step, &mut out, &mut slopes)?;
-        device.view_slopes(views.len(), &pixels, &weights, &slopes)?;
+        device.project_with_derivatives(
+            &volume,
+            views,
+            &pixels,
+            step,
+            &mut out,
+            &mut derivatives,
+        )?;
+        device.view_derivatives(views.len(), &pixels, &weights, &derivatives)?;
         Ok(())
     })?;
     batches.push(Batch::new("frames with the derivative in their views".into(), plan.poses, times));
-    drop((volume, out, slopes, weights));
+    drop((volume, out, derivatives, weights));
 
     let cpu = Cpu::new(Some(bench.threads))?;
     let counted = scene.on_cpu(&cpu)?;

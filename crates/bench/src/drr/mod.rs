@@ -37,7 +37,7 @@ enum Part {
     Blocks,
     /// Kernel and whole call for the region, for 1024 random pixels, and for nothing
     Calls,
-    /// Frames of 32 poses at once, with and without slopes
+    /// Frames of 32 poses at once, with and without derivatives
     Batch,
     /// The CPU, with all threads and with one
     Cpu,

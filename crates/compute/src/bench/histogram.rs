@@ -65,8 +65,8 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
     // Several maps at once: what a map takes when nothing waits for the host in between.
     let maps = [map; AT_ONCE];
     for gradient in [false, true] {
-        let slopes = if gradient { ", gradient" } else { "" };
-        let name = format!("correlation ratio conflict_free{slopes}, each of {AT_ONCE} maps");
+        let derivatives = if gradient { ", gradient" } else { "" };
+        let name = format!("correlation ratio conflict_free{derivatives}, each of {AT_ONCE} maps");
         let (terms, scheme) = (Terms::Ratio, Scheme::ConflictFree);
         bench.measure_each("histogram", name, BYTES * n, AT_ONCE, || {
             if gradient {

@@ -21,7 +21,8 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
     for components in [1, 3, 6] {
         let (moments, weights) =
             (numbers(components * points, 1.0)?, numbers(components * points, 0.9)?);
-        let (mut out, mut slopes) = (device.alloc(components * points)?, device.alloc(3 * points)?);
+        let (mut out, mut derivatives) =
+            (device.alloc(components * points)?, device.alloc(3 * points)?);
         for shape in [KernelShape::Gaussian, KernelShape::Cauchy] {
             let kernel = RadialKernel { shape, width: 10.0 };
             let name = format!("{shape:?}, {components} of {points} x {points}");
@@ -30,15 +31,15 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
                 device.pair_sums(&kernel, &targets, &sources, &weights, &mut out)
             })?;
             let bytes = bytes + 4 * points * (3 + components);
-            bench.measure("pairwise", format!("{name}, with slopes"), bytes, || {
-                device.pair_sums_with_slopes(
+            bench.measure("pairwise", format!("{name}, with derivatives"), bytes, || {
+                device.pair_sums_with_derivatives(
                     &kernel,
                     &targets,
                     &moments,
                     &sources,
                     &weights,
                     &mut out,
-                    &mut slopes,
+                    &mut derivatives,
                 )
             })?;
         }

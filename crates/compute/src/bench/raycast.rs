@@ -45,14 +45,14 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
             device.project(&volume, &view, &pixels, how, along, &mut out)
         })?;
     }
-    let mut slopes = device.alloc(6 * m)?;
-    bench.measure("raycast", "integrals with slopes", 4 * (n + 7 * m), || {
-        device.project_with_slopes(&volume, &view, &pixels, 1.0, &mut out, &mut slopes)
+    let mut derivatives = device.alloc(6 * m)?;
+    bench.measure("raycast", "integrals with derivatives", 4 * (n + 7 * m), || {
+        device.project_with_derivatives(&volume, &view, &pixels, 1.0, &mut out, &mut derivatives)
     })?;
-    bench.measure("raycast", "sums of slopes", 28 * m, || {
-        device.view_slopes(1, &pixels, &out, &slopes).map(|_| ())
+    bench.measure("raycast", "sums of derivatives", 28 * m, || {
+        device.view_derivatives(1, &pixels, &out, &derivatives).map(|_| ())
     })?;
-    drop((volume, slopes));
+    drop((volume, derivatives));
     let mut back = device.alloc(n)?;
     for (name, how) in [("adjoint, trilinear", exact), ("adjoint, Siddon", Traversal::Siddon)] {
         bench.measure("raycast", name, 4 * (n + m), || {

@@ -1,4 +1,4 @@
-//! Measurements of similarities and their slopes.
+//! Measurements of similarities and their derivatives.
 
 use super::Bench;
 use crate::device::Device;
@@ -14,26 +14,35 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
     let n = voxels("dims", dims)?;
     let (fixed, moving) = (bench.head()?, bench.image()?);
     let weights = device.upload_vec(vec![1f32; n])?;
-    let mut slope = device.alloc(n)?;
+    let mut derivative = device.alloc(n)?;
     let mut energy = device.alloc(1)?;
     for radius in [2, 4] {
         let name = format!("local correlation, radius {radius}");
         bench.measure("similarity", name, 12 * n, || {
-            let (slope, energy) = (&mut slope, &mut energy);
-            device.local_correlation(&fixed, &moving, None, dims, [radius; 3], 10.0, slope, energy)
+            let (derivative, energy) = (&mut derivative, &mut energy);
+            device.local_correlation(
+                &fixed,
+                &moving,
+                None,
+                dims,
+                [radius; 3],
+                10.0,
+                derivative,
+                energy,
+            )
         })?;
     }
     let mut other = device.alloc(n)?;
     bench.measure("similarity", "local correlation, radius 2, of both", 16 * n, || {
-        let (slope, other, energy) = (&mut slope, &mut other, &mut energy);
+        let (derivative, other, energy) = (&mut derivative, &mut other, &mut energy);
         device.local_correlation_of_both(
-            &fixed, &moving, None, dims, [2; 3], 10.0, slope, other, energy,
+            &fixed, &moving, None, dims, [2; 3], 10.0, derivative, other, energy,
         )
     })?;
     drop(other);
     bench.measure("similarity", "local correlation, radius 2, weights", 16 * n, || {
-        let (weights, slope, energy) = (Some(&weights), &mut slope, &mut energy);
-        device.local_correlation(&fixed, &moving, weights, dims, [2; 3], 10.0, slope, energy)
+        let (weights, derivative, energy) = (Some(&weights), &mut derivative, &mut energy);
+        device.local_correlation(&fixed, &moving, weights, dims, [2; 3], 10.0, derivative, energy)
     })?;
     let range = device
         .reduce(&[&fixed, &moving], &[0, 1].map(Reduction::Min))?
@@ -51,7 +60,7 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
         device.pair_histogram(&fixed, &moving, Some(&weights), &rows, &columns).map(|_| ())
     })?;
     let table = vec![0.5; BINS * columns.count];
-    bench.measure("similarity", format!("pair slopes, {BINS} bins"), 12 * n, || {
-        device.pair_slopes(&fixed, &moving, None, &rows, &columns, &table, &mut slope)
+    bench.measure("similarity", format!("pair derivatives, {BINS} bins"), 12 * n, || {
+        device.pair_derivatives(&fixed, &moving, None, &rows, &columns, &table, &mut derivative)
     })
 }

@@ -91,16 +91,16 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
     bench.measure("splat", "diffeomorphic, cubic", 20 * n, || {
         device.splat(&image, &field, Some(dims), cubic, scheme, &mut out)
     })?;
-    let (moments, mut slopes) = (bench.image()?, device.alloc(3 * n)?);
-    bench.measure("splat", "diffeomorphic, gathered with slopes", 36 * n, || {
-        device.gather_with_slopes(
+    let (moments, mut derivatives) = (bench.image()?, device.alloc(3 * n)?);
+    bench.measure("splat", "diffeomorphic, gathered with derivatives", 36 * n, || {
+        device.gather_with_gradients(
             &image,
             lattice,
             &field,
             Some(dims),
             &moments,
             &mut out,
-            &mut slopes,
+            &mut derivatives,
         )
     })
 }

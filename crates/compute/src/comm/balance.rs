@@ -179,15 +179,15 @@ mod tests {
         #[test]
         fn the_best_is_the_least_of_the_table(
             images in 1usize..400, per_node in 1usize..9, most_nodes in 1usize..65,
-            per_image in 0.0..10.0, node in 0.0..5.0, latency in 0.0..2.0, slope in 0.0..2.0,
+            per_image in 0.0..10.0, node in 0.0..5.0, latency in 0.0..2.0, derivative in 0.0..2.0,
         ) {
             let job = Job { images, devices_per_node: per_node, most_nodes };
-            let network = Network { latency, per_node: slope };
+            let network = Network { latency, per_node: derivative };
             let found = plan(&job, &Times { per_image, node }, |n| network.seconds(n)).unwrap();
             // One after the other, as the formula stands.
             let time = |nodes: usize| {
                 let images = images.div_ceil(nodes * per_node) as f64;
-                let wire = if nodes > 1 { latency + slope * nodes as f64 } else { 0.0 };
+                let wire = if nodes > 1 { latency + derivative * nodes as f64 } else { 0.0 };
                 per_image * images + node + wire
             };
             for nodes in 1..=most_nodes {

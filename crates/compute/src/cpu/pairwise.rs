@@ -60,8 +60,8 @@ impl Bounds {
 }
 
 kernel! {
-    /// The sums of one group of targets: `C` components, then the three slopes where moments are given.
-    fn group<V, const C: usize, const GAUSSIAN: bool, const SLOPES: bool>(
+    /// The sums of one group of targets: `C` components, then the three derivatives where moments are given.
+    fn group<V, const C: usize, const GAUSSIAN: bool, const DERIVATIVES: bool>(
         v,
         targets: &[[f32; LANES]; 3],
         bounds: &Bounds,
@@ -93,12 +93,12 @@ kernel! {
                     let weight = source[3 + c];
                     for l in 0..LANES {
                         part[c][l] += k[l] * weight;
-                        if SLOPES {
+                        if DERIVATIVES {
                             dot[l] += weight * moments[c][l];
                         }
                     }
                 }
-                if SLOPES {
+                if DERIVATIVES {
                     for l in 0..LANES {
                         dot[l] *= if GAUSSIAN { k[l] } else { k[l] * k[l] };
                     }
@@ -127,8 +127,8 @@ type Group = fn(
     &mut [[f64; LANES]; 9],
 );
 
-fn group_of(components: usize, shape: KernelShape, slopes: bool) -> Group {
-    match (components, shape, slopes) {
+fn group_of(components: usize, shape: KernelShape, derivatives: bool) -> Group {
+    match (components, shape, derivatives) {
         (1, KernelShape::Gaussian, false) => group::<1, true, false>,
         (1, KernelShape::Gaussian, true) => group::<1, true, true>,
         (1, KernelShape::Cauchy, false) => group::<1, false, false>,
@@ -137,8 +137,8 @@ fn group_of(components: usize, shape: KernelShape, slopes: bool) -> Group {
         (3, KernelShape::Gaussian, true) => group::<3, true, true>,
         (3, KernelShape::Cauchy, false) => group::<3, false, false>,
         (3, KernelShape::Cauchy, true) => group::<3, false, true>,
-        // Without slopes the compiler makes no vectors of the loops over six components, which takes ten times as long:
-        // slopes of moments that are zero are found and left out.
+        // Without derivatives the compiler makes no vectors of the loops over six components, which takes ten times as long:
+        // derivatives of moments that are zero are found and left out.
         (_, KernelShape::Gaussian, _) => group::<6, true, true>,
         (_, KernelShape::Cauchy, _) => group::<6, false, true>,
     }
@@ -186,11 +186,11 @@ impl Cpu {
         moments: Option<&[f32]>,
         sources: &Sources,
         out: &mut [f32],
-        slopes: Option<&mut [f32]>,
+        derivatives: Option<&mut [f32]>,
     ) {
         let (n, components) = (sizes.targets, sizes.components);
         let group = group_of(components, kernel.shape, moments.is_some());
-        let factor = kernel.slope_factor();
+        let factor = kernel.derivative_factor();
         let found = self.collect(n.div_ceil(TASK), |task| {
             let mut found = [[[0f64; LANES]; 9]; TASK / LANES];
             for (g, sums) in found.iter_mut().enumerate() {
@@ -209,16 +209,16 @@ impl Cpu {
             }
             found
         });
-        let mut slopes = slopes;
+        let mut derivatives = derivatives;
         for (g, sums) in found.iter().flatten().enumerate() {
             for l in 0..LANES.min(n.saturating_sub(g * LANES)) {
                 let i = g * LANES + l;
                 for c in 0..components {
                     out[c * n + i] = sums[c][l] as f32;
                 }
-                if let Some(slopes) = &mut slopes {
+                if let Some(derivatives) = &mut derivatives {
                     for a in 0..3 {
-                        slopes[a * n + i] = (factor * sums[components + a][l]) as f32;
+                        derivatives[a * n + i] = (factor * sums[components + a][l]) as f32;
                     }
                 }
             }
@@ -242,7 +242,7 @@ impl Pairwise for Cpu {
         Ok(())
     }
 
-    fn pair_sums_with_slopes(
+    fn pair_sums_with_derivatives(
         &self,
         kernel: &RadialKernel,
         targets: &CpuBuffer<f32>,
@@ -250,12 +250,12 @@ impl Pairwise for Cpu {
         sources: &CpuBuffer<f32>,
         weights: &CpuBuffer<f32>,
         out: &mut CpuBuffer<f32>,
-        slopes: &mut CpuBuffer<f32>,
+        derivatives: &mut CpuBuffer<f32>,
     ) -> Result<()> {
         let lengths = [targets.len(), sources.len(), weights.len(), out.len()];
-        let sizes = check(kernel, lengths, Some([moments.len(), slopes.len()]))?;
+        let sizes = check(kernel, lengths, Some([moments.len(), derivatives.len()]))?;
         let sources = Sources::new(sources.as_slice(), weights.as_slice(), &sizes, kernel.scale())?;
-        let (moments, slopes) = (Some(moments.as_slice()), Some(slopes.as_mut_slice()));
+        let (moments, derivatives) = (Some(moments.as_slice()), Some(derivatives.as_mut_slice()));
         self.pairs(
             kernel,
             sizes,
@@ -263,7 +263,7 @@ impl Pairwise for Cpu {
             moments,
             &sources,
             out.as_mut_slice(),
-            slopes,
+            derivatives,
         );
         Ok(())
     }

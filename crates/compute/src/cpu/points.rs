@@ -1,6 +1,6 @@
 //! Affine maps of points on the CPU, displacements that carry them, and their bounds.
 
-use super::splat::{Field, Places, by_points, slopes_of, value};
+use super::splat::{Field, Places, by_points, derivatives_of, value};
 use super::{Cpu, CpuBuffer};
 use crate::AffineMap;
 use crate::device::{DeviceBuffer, Memory};
@@ -75,8 +75,10 @@ impl<'a> Carried<'a> {
         if let Some(cell) = around::<N>(self.places.at(i), lattice.dims, lattice.beyond) {
             for (a, image) in values.chunks_exact(voxels).enumerate() {
                 let moment = (self.scale[a] * before[a]) as f32;
-                for (sum, slope) in sum.iter_mut().zip(slopes_of(image, lattice.dims, &cell)) {
-                    *sum += moment * slope;
+                for (sum, derivative) in
+                    sum.iter_mut().zip(derivatives_of(image, lattice.dims, &cell))
+                {
+                    *sum += moment * derivative;
                 }
             }
         }

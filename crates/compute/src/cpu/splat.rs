@@ -10,7 +10,7 @@ use crate::ops::flow::SINGULAR;
 use crate::ops::reduce::Reduction;
 use crate::ops::splat::{
     Along, Extent, Lattice, ORIGIN_NEAR, ORIGIN_STEPS, SplatScheme, Spline, around, bits_for,
-    check, check_origins, check_slopes, units,
+    check, check_derivatives, check_origins, units,
 };
 use crate::ops::{Reduce, Splat};
 use voxalign_image::memory;
@@ -105,9 +105,9 @@ pub(super) fn value<const N: usize>(image: &[f32], dims: Dims, cell: &[Along<N>;
     sum
 }
 
-/// The same with slopes in the place of the weights along x, along y and along z, each in that order.
+/// The same with derivatives in the place of the weights along x, along y and along z, each in that order.
 #[inline(always)]
-pub(super) fn slopes_of<const N: usize>(
+pub(super) fn derivatives_of<const N: usize>(
     image: &[f32],
     dims: Dims,
     cell: &[Along<N>; 3],
@@ -122,15 +122,15 @@ pub(super) fn slopes_of<const N: usize>(
             for i in 0..N {
                 let value = image[row + x.index[i]];
                 line += x.weight[i] * value;
-                along += x.slope[i] * value;
+                along += x.derivative[i] * value;
             }
             planes[0] += y.weight[j] * along;
-            planes[1] += y.slope[j] * line;
+            planes[1] += y.derivative[j] * line;
             planes[2] += y.weight[j] * line;
         }
         sums[0] += z.weight[k] * planes[0];
         sums[1] += z.weight[k] * planes[1];
-        sums[2] += z.slope[k] * planes[2];
+        sums[2] += z.derivative[k] * planes[2];
     }
     sums
 }
@@ -163,7 +163,7 @@ impl Cpu {
     }
 
     /// Derivatives of values at points, times moments.
-    fn gathered_slopes<const N: usize>(
+    fn gathered_gradients<const N: usize>(
         &self,
         field: Field<'_>,
         points: Places<'_>,
@@ -178,8 +178,10 @@ impl Cpu {
                 if let Some(cell) = around::<N>(points.at(point), dims, beyond) {
                     let images = field.values.chunks_exact(field.voxels);
                     for (image, moments) in images.zip(moments.chunks_exact(points.count)) {
-                        for (sum, slope) in sum.iter_mut().zip(slopes_of(image, dims, &cell)) {
-                            *sum += moments[point] * slope;
+                        for (sum, derivative) in
+                            sum.iter_mut().zip(derivatives_of(image, dims, &cell))
+                        {
+                            *sum += moments[point] * derivative;
                         }
                     }
                 }
@@ -296,7 +298,7 @@ impl Rest {
         for (a, image) in field.values.chunks_exact(field.voxels).enumerate() {
             if let Some(cell) = &cell {
                 r[a] = f64::from(value(image, dims, cell));
-                m[a] = slopes_of(image, dims, cell).map(f64::from);
+                m[a] = derivatives_of(image, dims, cell).map(f64::from);
             }
             r[a] += at[a] - to[a];
             m[a][a] += 1.0;
@@ -509,7 +511,7 @@ impl Splat for Cpu {
         }
     }
 
-    fn gather_with_slopes(
+    fn gather_with_gradients(
         &self,
         image: &CpuBuffer<f32>,
         lattice: Lattice,
@@ -517,17 +519,17 @@ impl Splat for Cpu {
         of: Option<Dims>,
         moments: &CpuBuffer<f32>,
         out: &mut CpuBuffer<f32>,
-        slopes: &mut CpuBuffer<f32>,
+        derivatives: &mut CpuBuffer<f32>,
     ) -> Result<()> {
         let extent = check(lattice, positions.len(), of, image.len(), out.len())?;
-        check_slopes(&extent, moments.len(), slopes.len())?;
+        check_derivatives(&extent, moments.len(), derivatives.len())?;
         self.gather(image, lattice, positions, of, out)?;
         let points = Places::new(positions.as_slice(), extent.points, of);
         let field = Field { values: image.as_slice(), voxels: extent.voxels, lattice };
-        let (moments, slopes) = (moments.as_slice(), slopes.as_mut_slice());
+        let (moments, derivatives) = (moments.as_slice(), derivatives.as_mut_slice());
         match lattice.spline {
-            Spline::Linear => self.gathered_slopes::<2>(field, points, moments, slopes),
-            Spline::Cubic => self.gathered_slopes::<4>(field, points, moments, slopes),
+            Spline::Linear => self.gathered_gradients::<2>(field, points, moments, derivatives),
+            Spline::Cubic => self.gathered_gradients::<4>(field, points, moments, derivatives),
         }
     }
 }

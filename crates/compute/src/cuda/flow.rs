@@ -31,10 +31,10 @@ static LIMITED_FLOW: LazyLock<FLOW> =
     LazyLock::new(|| FLOW.with(&[("SHORTEST", SHORTEST), ("SINGULAR", SINGULAR)]));
 
 kernels! { FORCE = "flow/force.cu";
-    fn force[256](slope: &[f32], image: &[f32], tiles: Tiles, scales: Scales, out: &mut [f32]);
-    fn force_of_fours[256](slope: &[f32], image: &[f32], tiles: Tiles, scales: Scales, out: &mut [f32]);
-    fn force_added[256](slope: &[f32], image: &[f32], tiles: Tiles, scales: Scales, out: &mut [f32]);
-    fn force_added_of_fours[256](slope: &[f32], image: &[f32], tiles: Tiles, scales: Scales, out: &mut [f32]);
+    fn force[256](derivative: &[f32], image: &[f32], tiles: Tiles, scales: Scales, out: &mut [f32]);
+    fn force_of_fours[256](derivative: &[f32], image: &[f32], tiles: Tiles, scales: Scales, out: &mut [f32]);
+    fn force_added[256](derivative: &[f32], image: &[f32], tiles: Tiles, scales: Scales, out: &mut [f32]);
+    fn force_added_of_fours[256](derivative: &[f32], image: &[f32], tiles: Tiles, scales: Scales, out: &mut [f32]);
     fn energies[256](field: &[f32], tiles: Tiles, scales: Scales, by: Energies, parts: &mut [f64]);
     fn sum_energies[256](parts: &[f64], blocks: u32, out: &mut [f64]);
 }
@@ -171,14 +171,14 @@ impl Flow for Cuda {
 
     fn force(
         &self,
-        slope: &CudaBuffer<f32>,
+        derivative: &CudaBuffer<f32>,
         image: &CudaBuffer<f32>,
         dims: Dims,
         spacing: [f64; 3],
         add: bool,
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
-        check_force(slope.len(), image.len(), dims, spacing, out.len())?;
+        check_force(derivative.len(), image.len(), dims, spacing, out.len())?;
         let fours = dims[0].is_multiple_of(4);
         let (tiles, shape) = match fours {
             true => Tiles::of_fours(self, dims, SLICES_OF_FOURS)?,
@@ -191,9 +191,9 @@ impl Flow for Cuda {
             (true, true) => FORCE::force_added_of_fours,
         };
         let scales = Scales::new(dims, spacing);
-        let (slope, image) = (slope.into(), image.into());
+        let (derivative, image) = (derivative.into(), image.into());
         // SAFETY: the kernels stay within the grid; fours begin at multiples of 16 bytes.
-        unsafe { kernel(&FORCE, self, shape, slope, image, tiles, scales, out.into()) }
+        unsafe { kernel(&FORCE, self, shape, derivative, image, tiles, scales, out.into()) }
     }
 
     fn field_norms(

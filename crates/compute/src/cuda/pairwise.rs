@@ -16,7 +16,7 @@ kernels! { PAIRWISE = "pairwise/pairwise.cu";
         targets: &[f32], count: u32, packed: &[f32], boxes: &[f32], n: u32, part: u32, scale: f64,
         sums: &mut [f64],
     );
-    fn pair_sums_slopes[128](
+    fn pair_sums_derivatives[128](
         targets: &[f32], moments: &[f32], count: u32, packed: &[f32], boxes: &[f32], n: u32, part: u32,
         scale: f64, sums: &mut [f64],
     );
@@ -62,7 +62,7 @@ impl Cuda {
         moments: Option<&CudaBuffer<f32>>,
         (sources, weights): (&CudaBuffer<f32>, &CudaBuffer<f32>),
         out: &mut CudaBuffer<f32>,
-        slopes: Option<&mut CudaBuffer<f32>>,
+        derivatives: Option<&mut CudaBuffer<f32>>,
     ) -> Result<()> {
         let Sizes { targets: count, sources: n, components } = sizes;
         if count == 0 {
@@ -107,12 +107,12 @@ impl Cuda {
                 None => program.pair_sums(
                     self, shape, targets, m, &packed, &boxes, n, part, scale, &mut sums,
                 )?,
-                Some(moments) => program.pair_sums_slopes(
+                Some(moments) => program.pair_sums_derivatives(
                     self, shape, targets, moments, m, &packed, &boxes, n, part, scale, &mut sums,
                 )?,
             }
         }
-        let outputs = [(Some(out), 0, 1.0), (slopes, components, kernel.slope_factor())];
+        let outputs = [(Some(out), 0, 1.0), (derivatives, components, kernel.derivative_factor())];
         for (out, first, factor) in outputs {
             let Some(out) = out else { continue };
             let (len, all) = (out.len(), (numbers * count) as u64);
@@ -150,7 +150,7 @@ impl Pairwise for Cuda {
         self.pairs(kernel, sizes, targets, None, (sources, weights), out, None)
     }
 
-    fn pair_sums_with_slopes(
+    fn pair_sums_with_derivatives(
         &self,
         kernel: &RadialKernel,
         targets: &CudaBuffer<f32>,
@@ -158,10 +158,18 @@ impl Pairwise for Cuda {
         sources: &CudaBuffer<f32>,
         weights: &CudaBuffer<f32>,
         out: &mut CudaBuffer<f32>,
-        slopes: &mut CudaBuffer<f32>,
+        derivatives: &mut CudaBuffer<f32>,
     ) -> Result<()> {
         let lengths = [targets.len(), sources.len(), weights.len(), out.len()];
-        let sizes = check(kernel, lengths, Some([moments.len(), slopes.len()]))?;
-        self.pairs(kernel, sizes, targets, Some(moments), (sources, weights), out, Some(slopes))
+        let sizes = check(kernel, lengths, Some([moments.len(), derivatives.len()]))?;
+        self.pairs(
+            kernel,
+            sizes,
+            targets,
+            Some(moments),
+            (sources, weights),
+            out,
+            Some(derivatives),
+        )
     }
 }

@@ -10,15 +10,15 @@ use crate::ops::reduce::Reduction;
 use crate::ops::sort::KeyRange;
 use crate::ops::splat::{
     Beyond, Extent, Lattice, ORIGIN_NEAR, ORIGIN_STEPS, SplatScheme, Spline, bits_for, check,
-    check_origins, check_slopes,
+    check_derivatives, check_origins,
 };
 use crate::ops::{Reduce, Sort, Splat};
 use std::sync::LazyLock;
 
 kernels! { SPLAT = "splat/splat.cu";
     fn gather_values[256](image: &[f32], space: Space, positions: &[f32], out: &mut [f32]);
-    fn gather_slopes[256](
-        image: &[f32], space: Space, positions: &[f32], moments: &[f32], out: &mut [f32], slopes: &mut [f32],
+    fn gather_gradients[256](
+        image: &[f32], space: Space, positions: &[f32], moments: &[f32], out: &mut [f32], derivatives: &mut [f32],
     );
     fn origins[256](
         field: &[f32], space: Space, positions: &[f32], steps: u32, near: f64, singular: f64, out: &mut [f32],
@@ -339,7 +339,7 @@ impl Splat for Cuda {
         }
     }
 
-    fn gather_with_slopes(
+    fn gather_with_gradients(
         &self,
         image: &CudaBuffer<f32>,
         lattice: Lattice,
@@ -347,19 +347,27 @@ impl Splat for Cuda {
         of: Option<Dims>,
         moments: &CudaBuffer<f32>,
         out: &mut CudaBuffer<f32>,
-        slopes: &mut CudaBuffer<f32>,
+        derivatives: &mut CudaBuffer<f32>,
     ) -> Result<()> {
         let extent = check(lattice, positions.len(), of, image.len(), out.len())?;
-        check_slopes(&extent, moments.len(), slopes.len())?;
+        check_derivatives(&extent, moments.len(), derivatives.len())?;
         if extent.points == 0 {
             return Ok(());
         }
         let space = Space::new(extent, lattice, of);
         let shape = Shape::covering(extent.points, 256);
-        // SAFETY: as above; there are a moment for every value and three slopes for every point.
+        // SAFETY: as above; there are a moment for every value and three derivatives for every point.
         unsafe {
-            program_of(lattice.spline)
-                .gather_slopes(self, shape, image, space, positions, moments, out, slopes)
+            program_of(lattice.spline).gather_gradients(
+                self,
+                shape,
+                image,
+                space,
+                positions,
+                moments,
+                out,
+                derivatives,
+            )
         }
     }
 }

@@ -95,14 +95,14 @@ pub trait Flow: Memory {
         out: &mut Self::Buffer<f32>,
     ) -> Result<Inverted>;
 
-    /// A force: `out[a] = slope · ∂ₐ image`, with the differences of
+    /// A force: `out[a] = derivative · ∂ₐ image`, with the differences of
     /// [`Stencil::gradient`](super::Stencil::gradient) and the `spacing` of each axis; added to `out` if `add`.
     ///
     /// # Errors
     /// Wrong lengths or sizes; a spacing that is zero or not finite.
     fn force(
         &self,
-        slope: &Self::Buffer<f32>,
+        derivative: &Self::Buffer<f32>,
         image: &Self::Buffer<f32>,
         dims: Dims,
         spacing: [f64; 3],
@@ -226,14 +226,14 @@ pub fn check_advance<D: Memory>(
 /// # Errors
 /// As there.
 pub fn check_force(
-    slope: usize,
+    derivative: usize,
     image: usize,
     dims: Dims,
     spacing: [f64; 3],
     out: usize,
 ) -> Result<()> {
     let n = voxels("sizes", dims)?;
-    check_len("slope", n, slope)?;
+    check_len("derivative", n, derivative)?;
     check_len("image", n, image)?;
     check_len("output", 3 * n, out)?;
     check_spacing(spacing)

@@ -10,7 +10,7 @@
 //! | [`Fourier`] | real transforms and sine transforms of any size |
 //! | [`Elastic`] | the elastic operator: products, relaxation, its inverse in frequencies |
 //! | [`Flow`] | steps along velocities, inverses and norms of displacement fields, forces |
-//! | [`Similarity`] | local correlation and joint histograms of two images on one grid, with slopes |
+//! | [`Similarity`] | local correlation and joint histograms of two images on one grid, with derivatives |
 //! | [`Histogram`] | sums over the overlap of two images under an affine map, with derivatives |
 //! | [`Sort`] | stable sorts of keys and pairs |
 //! | [`Accumulate`] | sums over many images in fixed point |

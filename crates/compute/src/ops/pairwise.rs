@@ -47,8 +47,8 @@ impl RadialKernel {
         }
     }
 
-    /// What `Σ_j (k or k²) (β_j · α_i) (x_i − y_j)` in scaled coordinates is multiplied by for the slope.
-    pub(crate) fn slope_factor(&self) -> f64 {
+    /// What `Σ_j (k or k²) (β_j · α_i) (x_i − y_j)` in scaled coordinates is multiplied by for the derivative.
+    pub(crate) fn derivative_factor(&self) -> f64 {
         -2.0 / (self.width * self.width * self.scale())
     }
 }
@@ -85,13 +85,13 @@ pub trait Pairwise: Memory {
         out: &mut Self::Buffer<f32>,
     ) -> Result<()>;
 
-    /// The same, and `slopes_i = Σ_j ∇ₓ k(x_i, y_j) (β_j · α_i)` with the moments `α` of the targets: what moving a
+    /// The same, and `derivatives_i = Σ_j ∇ₓ k(x_i, y_j) (β_j · α_i)` with the moments `α` of the targets: what moving a
     /// target changes.
     ///
     /// # Errors
     /// As said at [`Pairwise`].
     #[allow(clippy::too_many_arguments)]
-    fn pair_sums_with_slopes(
+    fn pair_sums_with_derivatives(
         &self,
         kernel: &RadialKernel,
         targets: &Self::Buffer<f32>,
@@ -99,7 +99,7 @@ pub trait Pairwise: Memory {
         sources: &Self::Buffer<f32>,
         weights: &Self::Buffer<f32>,
         out: &mut Self::Buffer<f32>,
-        slopes: &mut Self::Buffer<f32>,
+        derivatives: &mut Self::Buffer<f32>,
     ) -> Result<()>;
 }
 
@@ -115,7 +115,7 @@ pub(crate) struct Sizes {
 pub(crate) fn check(
     kernel: &RadialKernel,
     [targets, sources, weights, out]: [usize; 4],
-    with_slopes: Option<[usize; 2]>,
+    with_derivatives: Option<[usize; 2]>,
 ) -> Result<Sizes> {
     if !(kernel.width > 0.0 && kernel.width.is_finite()) {
         return Err(ComputeError::argument("width of the kernel", kernel.width, "above 0"));
@@ -130,9 +130,9 @@ pub(crate) fn check(
     }
     check_len("weights", components * others, weights)?;
     check_len("output", components * points, out)?;
-    if let Some([moments, slopes]) = with_slopes {
+    if let Some([moments, derivatives]) = with_derivatives {
         check_len("moments", components * points, moments)?;
-        check_len("slopes", 3 * points, slopes)?;
+        check_len("derivatives", 3 * points, derivatives)?;
     }
     Ok(Sizes { targets: points, sources: others, components })
 }

@@ -123,7 +123,7 @@ pub trait Points: Memory {
 
     /// `out = (1 + S ∂u(p))ᵀ Aᵀ c` for every covector `c` where a point is [carried](Self::carry_points) to: the derivative in
     /// the point before, by voxels. That of `u` is the derivative of its interpolation as it is, as of
-    /// [`gather_with_slopes`](super::Splat::gather_with_slopes).
+    /// [`gather_with_gradients`](super::Splat::gather_with_gradients).
     ///
     /// # Errors
     /// As [`carry_points`](Self::carry_points).

@@ -1,6 +1,6 @@
 //! Similarities of two images on one grid, and their derivative in the values of the moving one.
 //!
-//! An energy `E` is minimised; its *slope* is the image `∂E / ∂m[i]`, exact for the sums as they are
+//! An energy `E` is minimised; its *derivative* is the image `∂E / ∂m[i]`, exact for the sums as they are
 //! computed. With weights a voxel (for local correlation: the window around it) counts `w[i]`, finite and
 //! not negative; without, 1. Operators that sum the weights up refuse others; those that do not, as that
 //! would hold up the device, count a weight that is negative or not finite as 0.
@@ -30,8 +30,8 @@ pub struct Lengths {
     pub moving: usize,
     /// Of the weights, where there are any.
     pub weights: Option<usize>,
-    /// Of the slope, where there is one.
-    pub slope: Option<usize>,
+    /// Of the derivative, where there is one.
+    pub derivative: Option<usize>,
 }
 
 impl Lengths {
@@ -40,13 +40,13 @@ impl Lengths {
         fixed: &B,
         moving: &B,
         weights: Option<&B>,
-        slope: Option<&B>,
+        derivative: Option<&B>,
     ) -> Self {
         Self {
             fixed: fixed.len(),
             moving: moving.len(),
             weights: weights.map(DeviceBuffer::len),
-            slope: slope.map(DeviceBuffer::len),
+            derivative: derivative.map(DeviceBuffer::len),
         }
     }
 
@@ -58,7 +58,7 @@ impl Lengths {
         check_len("fixed image", n, self.fixed)?;
         check_len("moving image", n, self.moving)?;
         self.weights.map_or(Ok(()), |found| check_len("weights", n, found))?;
-        self.slope.map_or(Ok(()), |found| check_len("slope", n, found))
+        self.derivative.map_or(Ok(()), |found| check_len("derivative", n, found))
     }
 }
 
@@ -132,7 +132,7 @@ fn summary<D: Reduce>(device: &D, weights: &D::Buffer<f32>) -> Result<Summary> {
     }
 }
 
-/// Checks the arguments of [`Similarity::pair_histogram`] and [`Similarity::pair_slopes`]; the number
+/// Checks the arguments of [`Similarity::pair_histogram`] and [`Similarity::pair_derivatives`]; the number
 /// of entries.
 ///
 /// # Errors
@@ -167,10 +167,10 @@ pub trait Similarity: Memory {
     /// `c = A² / (B C)` over the window `|j − i|_a ≤ radius[a]`, cut at the border, of `N` voxels:
     /// `A = Σ (f − f̄)(m − m̄)`, `B = Σ (f − f̄)² + N noise`, `C = Σ (m − m̄)² + N noise`. `noise` is a
     /// variance that is nothing but noise, so that flat windows count little. The cost does not depend
-    /// on the radius. `energy` gets one number, `slope` one for each voxel.
+    /// on the radius. `energy` gets one number, `derivative` one for each voxel.
     ///
     /// `c` is the squared correlation of B. Avants et al. ("Symmetric diffeomorphic image registration
-    /// with cross-correlation", Medical Image Analysis 12(1), 2008); their slope leaves out that a
+    /// with cross-correlation", Medical Image Analysis 12(1), 2008); their derivative leaves out that a
     /// voxel is in the windows of its neighbours, this one is exact. A GPU takes temporaries of three
     /// images, and of six for a radius above 4.
     ///
@@ -186,12 +186,12 @@ pub trait Similarity: Memory {
         dims: Dims,
         radius: [usize; 3],
         noise: f64,
-        slope: &mut Self::Buffer<f32>,
+        derivative: &mut Self::Buffer<f32>,
         energy: &mut Self::Buffer<f64>,
     ) -> Result<()>;
 
-    /// As [`local_correlation`](Self::local_correlation), with the slopes in both images, for less than two
-    /// calls. Exchanging the images exchanges the slopes and keeps the energy, to the last bit. A GPU takes
+    /// As [`local_correlation`](Self::local_correlation), with the derivatives in both images, for less than two
+    /// calls. Exchanging the images exchanges the derivatives and keeps the energy, to the last bit. A GPU takes
     /// temporaries of five images, and of six for a radius above 4.
     ///
     /// # Errors
@@ -205,8 +205,8 @@ pub trait Similarity: Memory {
         dims: Dims,
         radius: [usize; 3],
         noise: f64,
-        first_slope: &mut Self::Buffer<f32>,
-        second_slope: &mut Self::Buffer<f32>,
+        first_derivative: &mut Self::Buffer<f32>,
+        second_derivative: &mut Self::Buffer<f32>,
         energy: &mut Self::Buffer<f64>,
     ) -> Result<()>;
 
@@ -226,15 +226,15 @@ pub trait Similarity: Memory {
         columns: &ParzenBins,
     ) -> Result<Vec<f64>>;
 
-    /// The slope of a function of the joint histogram whose derivative in each entry is `table`
-    /// (`bins x columns`): `slope[i] = w_i Σ_k table[bin(f_i)][k] b_k′(m_i)`; zero where `m_i` is held at
+    /// The derivative of a function of the joint histogram whose derivative in each entry is `table`
+    /// (`bins x columns`): `derivative[i] = w_i Σ_k table[bin(f_i)][k] b_k′(m_i)`; zero where `m_i` is held at
     /// the ends of the range, and where `w_i` is a weight that the histogram refuses.
     ///
     /// # Errors
     /// As [`pair_histogram`](Self::pair_histogram), but for the values of the weights; a table of another
     /// size.
     #[allow(clippy::too_many_arguments)]
-    fn pair_slopes(
+    fn pair_derivatives(
         &self,
         fixed: &Self::Buffer<f32>,
         moving: &Self::Buffer<f32>,
@@ -242,6 +242,6 @@ pub trait Similarity: Memory {
         rows: &Binning,
         columns: &ParzenBins,
         table: &[f64],
-        slope: &mut Self::Buffer<f32>,
+        derivative: &mut Self::Buffer<f32>,
     ) -> Result<()>;
 }

@@ -193,7 +193,7 @@ pub trait Splat: Memory {
     /// # Errors
     /// As said at [`Splat`].
     #[allow(clippy::too_many_arguments)]
-    fn gather_with_slopes(
+    fn gather_with_gradients(
         &self,
         image: &Self::Buffer<f32>,
         lattice: Lattice,
@@ -201,7 +201,7 @@ pub trait Splat: Memory {
         of: Option<Dims>,
         moments: &Self::Buffer<f32>,
         out: &mut Self::Buffer<f32>,
-        slopes: &mut Self::Buffer<f32>,
+        derivatives: &mut Self::Buffer<f32>,
     ) -> Result<()>;
 }
 
@@ -244,10 +244,10 @@ pub(crate) fn check(
     Ok(Extent { points, voxels: voxels_, components })
 }
 
-/// Checks the lengths of moments and slopes at points.
-pub(crate) fn check_slopes(extent: &Extent, moments: usize, slopes: usize) -> Result<()> {
+/// Checks the lengths of moments and derivatives at points.
+pub(crate) fn check_derivatives(extent: &Extent, moments: usize, derivatives: usize) -> Result<()> {
     check_len("moments", extent.components * extent.points, moments)?;
-    check_len("slopes", 3 * extent.points, slopes)
+    check_len("derivatives", 3 * extent.points, derivatives)
 }
 
 /// Checks the arguments of [`Splat::origins`]; the number of points.
@@ -287,7 +287,7 @@ pub(crate) fn units(largest: f64, not_finite: f64, bits: i32) -> f64 {
 pub(crate) struct Along<const N: usize> {
     pub(crate) index: [usize; N],
     pub(crate) weight: [f32; N],
-    pub(crate) slope: [f32; N],
+    pub(crate) derivative: [f32; N],
 }
 
 /// The cell of a position along an axis of `n` voxels: the first index, the distance from it, and whether values change
@@ -322,7 +322,7 @@ impl<const N: usize> Along<N> {
     #[inline]
     pub(crate) fn new(p: f32, n: usize, beyond: Beyond) -> Option<Self> {
         let (first, t, inside) = cell(p, n, beyond)?;
-        let mut along = Self { index: [0; N], weight: [0.0; N], slope: [0.0; N] };
+        let mut along = Self { index: [0; N], weight: [0.0; N], derivative: [0.0; N] };
         let before = N / 2 - 1;
         for (k, index) in along.index.iter_mut().enumerate() {
             *index = match beyond {
@@ -331,10 +331,10 @@ impl<const N: usize> Along<N> {
             };
         }
         let s = 1.0 - t;
-        let (weight, slope) = (&mut along.weight[..], &mut along.slope[..]);
+        let (weight, derivative) = (&mut along.weight[..], &mut along.derivative[..]);
         if N == 2 {
             weight.copy_from_slice(&[s, t]);
-            slope.copy_from_slice(&[-1.0, 1.0]);
+            derivative.copy_from_slice(&[-1.0, 1.0]);
         } else {
             let (t2, s2) = (t * t, s * s);
             let (t3, s3) = (t2 * t, s2 * s);
@@ -345,10 +345,15 @@ impl<const N: usize> Along<N> {
                 (3.0 * s3 - 6.0 * s2 + 4.0) * sixth,
                 t3 * sixth,
             ]);
-            slope.copy_from_slice(&[-0.5 * s2, 1.5 * t2 - 2.0 * t, 2.0 * s - 1.5 * s2, 0.5 * t2]);
+            derivative.copy_from_slice(&[
+                -0.5 * s2,
+                1.5 * t2 - 2.0 * t,
+                2.0 * s - 1.5 * s2,
+                0.5 * t2,
+            ]);
         }
         if !inside {
-            along.slope = [0.0; N];
+            along.derivative = [0.0; N];
         }
         Some(along)
     }
@@ -402,7 +407,7 @@ mod tests {
     #[test]
     fn cells_are_those_of_the_grid() {
         let of = |p, n, beyond| {
-            Along::<2>::new(p, n, beyond).map(|a| (a.index, a.weight[1], a.slope[1] != 0.0))
+            Along::<2>::new(p, n, beyond).map(|a| (a.index, a.weight[1], a.derivative[1] != 0.0))
         };
         assert_eq!(of(1.25, 4, Beyond::Nothing), Some(([1, 2], 0.25, true)));
         assert_eq!(of(3.0, 4, Beyond::Nothing), Some(([2, 3], 1.0, true)));
@@ -426,11 +431,11 @@ mod tests {
         for p in [0.0, 0.25, 3.5, 8.9] {
             let (here, there) = (at(p), at(p + 1e-3));
             assert!((here.weight.iter().sum::<f32>() - 1.0).abs() < 1e-6);
-            assert!(here.slope.iter().sum::<f32>().abs() < 1e-6);
+            assert!(here.derivative.iter().sum::<f32>().abs() < 1e-6);
             for k in 0..4 {
                 if here.index == there.index {
-                    let slope = (there.weight[k] - here.weight[k]) / 1e-3;
-                    assert!((slope - here.slope[k]).abs() < 2e-3, "{p} {k}");
+                    let derivative = (there.weight[k] - here.weight[k]) / 1e-3;
+                    assert!((derivative - here.derivative[k]).abs() < 2e-3, "{p} {k}");
                 }
             }
             // They reproduce the place itself.

@@ -306,15 +306,16 @@ fn samples(device: &Cuda) {
 
 fn binned(device: &Cuda) {
     use voxalign_compute::ops::Histogram;
-    let slopes = |_: usize, sums: &[f64]| sums.iter().map(|s| s.sin()).collect();
+    let derivatives = |_: usize, sums: &[f64]| sums.iter().map(|s| s.sin()).collect();
     for scheme in Scheme::ALL {
         for terms in [Terms::Ratio, Terms::Moments] {
             run_out(device, scheme.name(), |d| {
                 with_samples(d, |samples, view| {
                     let maps = [MAP, IDENTITY];
                     let sums = d.binned_sums(terms, scheme, samples, view, &maps)?;
-                    let slopes = d.binned_gradient(terms, scheme, samples, view, &maps, &slopes)?;
-                    assert_eq!(slopes.len(), 2);
+                    let derivatives =
+                        d.binned_gradient(terms, scheme, samples, view, &maps, &derivatives)?;
+                    assert_eq!(derivatives.len(), 2);
                     Ok(if scheme.reproducible() { bits(&sums) } else { Vec::new() })
                 })
             });
@@ -446,10 +447,10 @@ fn similarity(device: &Cuda) {
         run_out(device, "local_correlation", |d| {
             let (a, b) = (d.upload(&a)?, d.upload(&b)?);
             let weights = weighted.then(|| d.upload(&vec![0.5; n])).transpose()?;
-            let (mut slope, mut energy) = (d.alloc(n)?, d.alloc(1)?);
+            let (mut derivative, mut energy) = (d.alloc(n)?, d.alloc(1)?);
             let (w, radius) = (weights.as_ref(), [2, 1, 2]);
-            d.local_correlation(&a, &b, w, DIMS, radius, 1e-3, &mut slope, &mut energy)?;
-            Ok([of_image(d, slope)?, of_numbers(d, energy)?].concat())
+            d.local_correlation(&a, &b, w, DIMS, radius, 1e-3, &mut derivative, &mut energy)?;
+            Ok([of_image(d, derivative)?, of_numbers(d, energy)?].concat())
         });
         run_out(device, "local_correlation_of_both", |d| {
             let (a, b) = (d.upload(&a)?, d.upload(&b)?);
@@ -473,9 +474,9 @@ fn similarity(device: &Cuda) {
             let (a, b) = (d.upload(&a)?, d.upload(&b)?);
             let weights = weighted.then(|| d.upload(&vec![0.5; n])).transpose()?;
             let table = d.pair_histogram(&a, &b, weights.as_ref(), &BINNING, &COLUMNS)?;
-            let (w, mut slope) = (weights.as_ref(), d.alloc(n)?);
-            d.pair_slopes(&a, &b, w, &BINNING, &COLUMNS, &table, &mut slope)?;
-            Ok([of_image(d, slope)?, bits(&[table])].concat())
+            let (w, mut derivative) = (weights.as_ref(), d.alloc(n)?);
+            d.pair_derivatives(&a, &b, w, &BINNING, &COLUMNS, &table, &mut derivative)?;
+            Ok([of_image(d, derivative)?, bits(&[table])].concat())
         });
     }
 }
@@ -499,11 +500,11 @@ fn raycast(device: &Cuda) {
             device.backproject(w, &views, &pixels, how, DIMS, out)
         });
     }
-    run_out(device, "project_with_slopes", |d| {
+    run_out(device, "project_with_derivatives", |d| {
         let volume = d.ray_volume(&d.upload(&a)?, DIMS)?;
-        let (mut out, mut slopes) = (d.alloc(m)?, d.alloc(6 * m)?);
-        d.project_with_slopes(&volume, &views, &pixels, 0.5, &mut out, &mut slopes)?;
-        let sums = d.view_slopes(1, &pixels, &out, &slopes)?;
+        let (mut out, mut derivatives) = (d.alloc(m)?, d.alloc(6 * m)?);
+        d.project_with_derivatives(&volume, &views, &pixels, 0.5, &mut out, &mut derivatives)?;
+        let sums = d.view_derivatives(1, &pixels, &out, &derivatives)?;
         let sums = sums.iter().flatten().flatten().map(|s| s.to_bits()).collect();
         Ok([of_image(d, out)?, sums].concat())
     });

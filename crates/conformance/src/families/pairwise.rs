@@ -27,7 +27,7 @@ fn pairs(targets: usize, sources: usize, components: usize) -> Pairs {
     }
 }
 
-/// The sums alone, and the same again with slopes.
+/// The sums alone, and the same again with derivatives.
 fn found<D: Device>(
     device: &D,
     kernel: &RadialKernel,
@@ -40,20 +40,20 @@ fn found<D: Device>(
     let (sources, weights) = (upload(&pairs.sources), upload(&pairs.weights));
     let alloc = |n: usize| device.alloc::<f32>(n).unwrap();
     let (mut alone, mut out) = (alloc(components * count), alloc(components * count));
-    let mut slopes = alloc(3 * count);
+    let mut derivatives = alloc(3 * count);
     device.pair_sums(kernel, &targets, &sources, &weights, &mut alone).unwrap();
     device
-        .pair_sums_with_slopes(
+        .pair_sums_with_derivatives(
             kernel,
             &targets,
             &moments,
             &sources,
             &weights,
             &mut out,
-            &mut slopes,
+            &mut derivatives,
         )
         .unwrap();
-    [alone, out, slopes].map(|b| device.into_host(b).unwrap())
+    [alone, out, derivatives].map(|b| device.into_host(b).unwrap())
 }
 
 /// The energy `Σ_ij k(x_i, y_j) α_i · β_j` of one target, where it is.
@@ -91,7 +91,7 @@ pub(crate) fn sums<D: Device>(device: &D) {
                             let distance = (0..3).map(|a| off(a).powi(2)).sum::<f64>().sqrt();
                             let part = kernel.at(distance) * f64::from(pairs.weights[c * n + j]);
                             sum += part;
-                            // Places are rounded, which the kernel follows by its slope.
+                            // Places are rounded, which the kernel follows by its derivative.
                             let rounded = 2e-7 * 60.0 / width * 2.0 * distance / width;
                             size += part.abs() * (3e-6 + rounded);
                         }
@@ -106,13 +106,13 @@ pub(crate) fn sums<D: Device>(device: &D) {
     }
 }
 
-/// Slopes are derivatives of the energy in the target.
-pub(crate) fn slopes<D: Device>(device: &D) {
+/// Derivatives are derivatives of the energy in the target.
+pub(crate) fn derivatives<D: Device>(device: &D) {
     for shape in SHAPES {
         for (count, n, components) in SIZES {
             let (kernel, pairs) = (RadialKernel { shape, width: 9.0 }, pairs(count, n, components));
-            let [_, _, slopes] = found(device, &kernel, &pairs, components);
-            let most = slopes.iter().fold(1e-3f32, |m, s| m.max(s.abs()));
+            let [_, _, derivatives] = found(device, &kernel, &pairs, components);
+            let most = derivatives.iter().fold(1e-3f32, |m, s| m.max(s.abs()));
             for i in (0..count).step_by(1 + count / 20) {
                 let at = [0, 1, 2].map(|a| f64::from(pairs.targets[a * count + i]));
                 for a in 0..3 {
@@ -122,7 +122,7 @@ pub(crate) fn slopes<D: Device>(device: &D) {
                         energy(&kernel, &pairs, components, i, there)
                     };
                     let expected = (value(1e-4) - value(-1e-4)) / 2e-4;
-                    let off = (f64::from(slopes[a * count + i]) - expected).abs();
+                    let off = (f64::from(derivatives[a * count + i]) - expected).abs();
                     assert!(off <= 2e-5 * f64::from(most), "{kernel:?}: {off:e} of {most}");
                 }
             }
@@ -138,7 +138,7 @@ pub(crate) fn far<D: Device>(device: &D) {
     let mut pairs = pairs(1500, 2000, 3);
     (pairs.targets, pairs.sources) = (line(1500, 0.0), line(2000, 0.03));
     let kernel = RadialKernel { shape: KernelShape::Gaussian, width: 0.5 };
-    let [alone, out, slopes] = found(device, &kernel, &pairs, 3);
+    let [alone, out, derivatives] = found(device, &kernel, &pairs, 3);
     for i in (0..1500).step_by(61) {
         for c in 0..3 {
             let at =
@@ -157,7 +157,7 @@ pub(crate) fn far<D: Device>(device: &D) {
             }
         }
     }
-    assert!(slopes.iter().all(|s| s.is_finite()) && slopes.iter().any(|&s| s != 0.0));
+    assert!(derivatives.iter().all(|s| s.is_finite()) && derivatives.iter().any(|&s| s != 0.0));
     // Mixed up, nothing is passed by.
     let order = |n: usize| (0..n).map(move |i| i * 7919 % n).collect::<Vec<_>>();
     let mixed = |list: &[f32], n: usize| -> Vec<f32> {
@@ -166,7 +166,7 @@ pub(crate) fn far<D: Device>(device: &D) {
     let mut other = Pairs { targets: mixed(&pairs.targets, 1500), ..pairs };
     other.moments = mixed(&other.moments, 1500);
     let [_, again, turned] = found(device, &kernel, &other, 3);
-    assert!(again == mixed(&out, 1500) && turned == mixed(&slopes, 1500), "other bits");
+    assert!(again == mixed(&out, 1500) && turned == mixed(&derivatives, 1500), "other bits");
 }
 
 /// What is not a number is passed by nowhere.
@@ -181,9 +181,9 @@ pub(crate) fn not_finite<D: Device>(device: &D) {
             _ => &mut pairs.moments,
         };
         list[21] = f32::NAN;
-        let [alone, out, slopes] = found(device, &kernel, &pairs, 3);
+        let [alone, out, derivatives] = found(device, &kernel, &pairs, 3);
         let some = |list: &[f32]| list.iter().any(|v| v.is_nan());
-        assert!(some(&slopes) && (which == 3 || some(&alone) && some(&out)), "{which}");
+        assert!(some(&derivatives) && (which == 3 || some(&alone) && some(&out)), "{which}");
     }
 }
 
@@ -209,16 +209,16 @@ pub(crate) fn errors<D: Device>(device: &D) {
         assert!(sum(width, 9, 6).is_err());
     }
     let (weights, moments) = (alloc(9), alloc(5));
-    let (mut out, mut slopes) = (alloc(6), alloc(6));
+    let (mut out, mut derivatives) = (alloc(6), alloc(6));
     let (kernel, moments) = (kernel(1.0), &moments);
-    let wrong = device.pair_sums_with_slopes(
+    let wrong = device.pair_sums_with_derivatives(
         &kernel,
         &targets,
         moments,
         &sources,
         &weights,
         &mut out,
-        &mut slopes,
+        &mut derivatives,
     );
     assert!(wrong.is_err());
 }

@@ -108,11 +108,11 @@ impl Scene {
         let covector = [0, 1, 2].map(|a| f64::from(self.covectors[a * count + i]));
         let before = [0, 1, 2].map(|a| (0..3).map(|r| MAP[r][a] * covector[r]).sum::<f64>());
         let (mut to, mut force) = (at, before);
-        for (index, weight, slope) in weights(at, lattice) {
+        for (index, weight, derivative) in weights(at, lattice) {
             for a in 0..3 {
                 let by = SCALE[a] * f64::from(self.field[a * n + offset(self.dims, index)]);
                 to[a] += weight * by;
-                (0..3).for_each(|b| force[b] += slope[b] * by * before[a]);
+                (0..3).for_each(|b| force[b] += derivative[b] * by * before[a]);
             }
         }
         let row = |r: [f64; 4]| r[0] * to[0] + r[1] * to[1] + r[2] * to[2] + r[3];

@@ -1,4 +1,4 @@
-//! Similarities against sums over windows one voxel at a time, and their slopes against differences.
+//! Similarities against sums over windows one voxel at a time, and their derivatives against differences.
 
 use voxalign_compute::ops::histogram::{Binning, ParzenBins};
 use voxalign_compute::{Device, Dims};
@@ -45,7 +45,7 @@ fn window(dims: Dims, at: [usize; 3], radius: [usize; 3]) -> impl Iterator<Item 
     })
 }
 
-/// The energy, and its slope.
+/// The energy, and its derivative.
 fn reference(
     [f, m]: [&[f64]; 2],
     w: Option<&[f64]>,
@@ -54,7 +54,7 @@ fn reference(
     noise: f64,
 ) -> (f64, Vec<f64>) {
     let total = w.map_or(len(dims) as f64, |w| w.iter().sum());
-    let (mut energy, mut slope) = (0.0, vec![0.0; len(dims)]);
+    let (mut energy, mut derivative) = (0.0, vec![0.0; len(dims)]);
     for at in indices(dims) {
         let i = offset(dims, at);
         let w = w.map_or(1.0, |w| w[i]);
@@ -71,10 +71,10 @@ fn reference(
         energy -= w * a * a / (b * c) / total;
         let (p, q) = (2.0 * w * a / (b * c), 2.0 * w * a * a / (b * c * c));
         for j in window(dims, at, radius) {
-            slope[j] -= (p * (f[j] - f_mean) - q * (m[j] - m_mean)) / total;
+            derivative[j] -= (p * (f[j] - f_mean) - q * (m[j] - m_mean)) / total;
         }
     }
-    (energy, slope)
+    (energy, derivative)
 }
 
 pub(crate) fn upload<D: Device>(device: &D, image: &[f64]) -> D::Buffer<f32> {
@@ -91,12 +91,12 @@ fn found<D: Device>(
 ) -> (f64, Vec<f32>) {
     let [f, m] = [f, m].map(|image| upload(device, image));
     let w = w.map(|w| upload(device, w));
-    let mut slope = device.alloc(len(dims)).unwrap();
+    let mut derivative = device.alloc(len(dims)).unwrap();
     let mut energy = device.alloc(1).unwrap();
     device
-        .local_correlation(&f, &m, w.as_ref(), dims, radius, noise, &mut slope, &mut energy)
+        .local_correlation(&f, &m, w.as_ref(), dims, radius, noise, &mut derivative, &mut energy)
         .unwrap();
-    (device.into_host(energy).unwrap()[0], device.into_host(slope).unwrap())
+    (device.into_host(energy).unwrap()[0], device.into_host(derivative).unwrap())
 }
 
 pub(crate) fn local_correlation<D: Device>(device: &D) {
@@ -107,11 +107,11 @@ pub(crate) fn local_correlation<D: Device>(device: &D) {
         for radius in RADII {
             for w in [None, Some(&weights[..])] {
                 let name = format!("{dims:?} {radius:?} {}", w.is_some());
-                let (energy, slope) = reference(images, w, dims, radius, 0.02);
+                let (energy, derivative) = reference(images, w, dims, radius, 0.02);
                 let (e, s) = found(device, images, w, dims, radius, 0.02);
                 assert!((e - energy).abs() < 1e-5, "{name}: {e} instead of {energy}");
-                let largest = slope.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
-                assert_close(&name, &s, &slope, 1e-4 * largest.max(1e-3 / len(dims) as f64));
+                let largest = derivative.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
+                assert_close(&name, &s, &derivative, 1e-4 * largest.max(1e-3 / len(dims) as f64));
             }
         }
     }
@@ -138,18 +138,23 @@ pub(crate) fn background<D: Device>(device: &D) {
             for radius in [[2; 3], [1, 3, 2], [5, 2, 1], [1, 6, 2], [2, 1, 7]] {
                 for w in [None, Some(&weights[..])] {
                     let name = format!("{dims:?} {values:?} {radius:?} {}", w.is_some());
-                    let (energy, slope) = reference([&f, &m], w, dims, radius, 0.5);
+                    let (energy, derivative) = reference([&f, &m], w, dims, radius, 0.5);
                     let (e, s) = found(device, [&f, &m], w, dims, radius, 0.5);
                     assert!((e - energy).abs() < 1e-5, "{name}: {e} instead of {energy}");
-                    let largest = slope.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
-                    assert_close(&name, &s, &slope, 2e-4 * largest.max(1e-3 / len(dims) as f64));
+                    let largest = derivative.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
+                    assert_close(
+                        &name,
+                        &s,
+                        &derivative,
+                        2e-4 * largest.max(1e-3 / len(dims) as f64),
+                    );
                 }
             }
         }
     }
 }
 
-/// The energy, and the slopes in both images.
+/// The energy, and the derivatives in both images.
 fn found_of_both<D: Device>(
     device: &D,
     [first, second]: [&[f64]; 2],
@@ -169,7 +174,7 @@ fn found_of_both<D: Device>(
     (energy, device.into_host(a).unwrap(), device.into_host(b).unwrap())
 }
 
-/// The slopes in both images are those of either order; exchanging the images exchanges them, to the bit.
+/// The derivatives in both images are those of either order; exchanging the images exchanges them, to the bit.
 pub(crate) fn local_correlation_of_both<D: Device>(device: &D) {
     for dims in SIZES {
         let [f, m] = images(dims);
@@ -179,12 +184,12 @@ pub(crate) fn local_correlation_of_both<D: Device>(device: &D) {
                 let name = format!("{dims:?} {radius:?} {}", w.is_some());
                 let (energy, in_f, in_m) = found_of_both(device, [&f, &m], w, dims, radius);
                 for (order, found) in [([&m[..], &f[..]], &in_f), ([&f[..], &m[..]], &in_m)] {
-                    let (expected, slope) = reference(order, w, dims, radius, 0.02);
+                    let (expected, derivative) = reference(order, w, dims, radius, 0.02);
                     assert!((energy - expected).abs() < 1e-5, "{name}: {energy}, not {expected}");
-                    let largest = slope.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
+                    let largest = derivative.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
                     // In the image of large values it is what is left of larger numbers.
                     let bound = 4e-4 * largest.max(1e-3 / len(dims) as f64);
-                    assert_close(&name, found, &slope, bound);
+                    assert_close(&name, found, &derivative, bound);
                 }
                 let exchanged = found_of_both(device, [&m, &f], w, dims, radius);
                 assert!(
@@ -214,12 +219,12 @@ pub(crate) fn flat_images<D: Device>(device: &D) {
     for radius in [[2; 3], [4; 3], [20; 3]] {
         let (f, m) = (half(1e4), half(-300.0));
         let images = [&f[..], &m[..]];
-        let (energy, slope) = reference(images, None, dims, radius, 1.0);
+        let (energy, derivative) = reference(images, None, dims, radius, 1.0);
         let (e, s) = found(device, images, None, dims, radius, 1.0);
         assert!((e - energy).abs() < 1e-5, "{radius:?}: {e} instead of {energy}");
-        let largest = slope.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
+        let largest = derivative.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
         // Each window is as near its largest correlation as the noise allows: little is left of it.
-        assert_close("flat", &s, &slope, 1e-2 * largest);
+        assert_close("flat", &s, &derivative, 1e-2 * largest);
         let flat = vec![5.0; len(dims)];
         for images in [[&flat[..], &m[..]], [&f[..], &flat[..]], [&flat[..], &flat[..]]] {
             let (e, s) = found(device, images, None, dims, radius, 1.0);
@@ -229,7 +234,7 @@ pub(crate) fn flat_images<D: Device>(device: &D) {
     }
 }
 
-/// `E(m + h v) − E(m − h v) = 2 h ⟨slope, v⟩` but for the third power of `h`.
+/// `E(m + h v) − E(m − h v) = 2 h ⟨derivative, v⟩` but for the third power of `h`.
 pub(crate) fn local_correlation_derivative<D: Device>(device: &D) {
     for (dims, radius) in [([37, 23, 11], [2; 3]), ([33, 21, 1], [4; 3]), ([70, 9, 6], [3, 5, 1])] {
         let [f, m] = images(dims);
@@ -240,26 +245,26 @@ pub(crate) fn local_correlation_derivative<D: Device>(device: &D) {
         for w in [None, Some(&weights[..])] {
             let moved =
                 |h: f64| -> Vec<f64> { m.iter().zip(&direction).map(|(m, v)| m + h * v).collect() };
-            let dot = |slope: &mut dyn Iterator<Item = f64>| -> f64 {
-                slope.zip(&direction).map(|(s, v)| s * v).sum()
+            let dot = |derivative: &mut dyn Iterator<Item = f64>| -> f64 {
+                derivative.zip(&direction).map(|(s, v)| s * v).sum()
             };
             // In double precision the third power is seen.
             let of = |h: f64| reference([&f, &moved(h)], w, dims, radius, 0.05).0;
-            let (_, slope) = reference([&f, &m], w, dims, radius, 0.05);
-            let exact = dot(&mut slope.iter().copied());
+            let (_, derivative) = reference([&f, &m], w, dims, radius, 0.05);
+            let exact = dot(&mut derivative.iter().copied());
             let error = |h: f64| ((of(h) - of(-h)) - 2.0 * h * exact).abs();
             let (large, small) = (error(0.02), error(0.01));
             assert!(small < 1e-4 * exact.abs(), "{dims:?}: {small} of {exact}");
             assert!((large / small - 8.0).abs() < 0.5, "{dims:?}: {large} and {small}");
-            // And the device's own energies and slope agree.
+            // And the device's own energies and derivative agree.
             let h = 0.02;
             let of = |h: f64| found(device, [&f, &moved(h)], w, dims, radius, 0.05).0;
-            let (_, slope) = found(device, [&f, &m], w, dims, radius, 0.05);
-            let slope = dot(&mut slope.iter().map(|&s| f64::from(s)));
+            let (_, derivative) = found(device, [&f, &m], w, dims, radius, 0.05);
+            let derivative = dot(&mut derivative.iter().map(|&s| f64::from(s)));
             let difference = (of(h) - of(-h)) / (2.0 * h);
             assert!(
-                (difference - slope).abs() < 1e-3 * slope.abs() + 1e-5,
-                "{dims:?} {}: {difference} instead of {slope}",
+                (difference - derivative).abs() < 1e-3 * derivative.abs() + 1e-5,
+                "{dims:?} {}: {difference} instead of {derivative}",
                 w.is_some()
             );
         }
@@ -270,11 +275,11 @@ pub(crate) fn local_correlation_derivative<D: Device>(device: &D) {
 pub(crate) fn many_rows<D: Device>(device: &D) {
     let dims = [3, 300, 230];
     let [f, m] = images(dims);
-    let (energy, slope) = reference([&f, &m], None, dims, [1; 3], 0.1);
+    let (energy, derivative) = reference([&f, &m], None, dims, [1; 3], 0.1);
     let (e, s) = found(device, [&f, &m], None, dims, [1; 3], 0.1);
     assert!((e - energy).abs() < 1e-5, "{e} instead of {energy}");
-    let largest = slope.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
-    assert_close("many rows", &s, &slope, 3e-5 * largest);
+    let largest = derivative.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
+    assert_close("many rows", &s, &derivative, 3e-5 * largest);
 }
 
 pub(crate) const ROWS: [Binning; 3] = [
@@ -324,21 +329,21 @@ fn expected_histogram(
     sums
 }
 
-fn expected_slopes(
+fn expected_derivatives(
     [f, m]: [&[f64]; 2],
     w: Option<&[f64]>,
     rows: &Binning,
     columns: &ParzenBins,
     table: &[f64],
 ) -> Vec<f64> {
-    let slope = |i: usize| {
+    let derivative = |i: usize| {
         let (row, (u, within)) = (rows.bin(f[i] as f32), place(columns, m[i]));
         let row = &table[row * columns.count..][..columns.count];
         let sum: f64 = row.iter().enumerate().map(|(k, t)| t * spline(u - k as f64).1).sum();
         let held = if within { w.map_or(1.0, |w| w[i]) } else { 0.0 };
         held * sum * f64::from(columns.per_value())
     };
-    (0..f.len()).map(slope).collect()
+    (0..f.len()).map(derivative).collect()
 }
 
 pub(crate) fn found_histogram<D: Device>(
@@ -353,7 +358,7 @@ pub(crate) fn found_histogram<D: Device>(
     device.pair_histogram(&f, &m, w.as_ref(), rows, columns).unwrap()
 }
 
-pub(crate) fn found_slopes<D: Device>(
+pub(crate) fn found_derivatives<D: Device>(
     device: &D,
     [f, m]: [&[f64]; 2],
     w: Option<&[f64]>,
@@ -361,11 +366,11 @@ pub(crate) fn found_slopes<D: Device>(
     columns: &ParzenBins,
     table: &[f64],
 ) -> Vec<f32> {
-    let mut slope = device.alloc(f.len()).unwrap();
+    let mut derivative = device.alloc(f.len()).unwrap();
     let [f, m] = [f, m].map(|image| upload(device, image));
     let w = w.map(|w| upload(device, w));
-    device.pair_slopes(&f, &m, w.as_ref(), rows, columns, table, &mut slope).unwrap();
-    device.into_host(slope).unwrap()
+    device.pair_derivatives(&f, &m, w.as_ref(), rows, columns, table, &mut derivative).unwrap();
+    device.into_host(derivative).unwrap()
 }
 
 pub(crate) fn table(rows: &Binning, columns: &ParzenBins) -> Vec<f64> {
@@ -406,15 +411,15 @@ pub(crate) fn histogram<D: Device>(device: &D) {
     assert!(none.iter().all(|&v| v == 0.0));
 }
 
-pub(crate) fn slopes<D: Device>(device: &D) {
+pub(crate) fn derivatives<D: Device>(device: &D) {
     for dims in SIZES {
         let [f, m] = images(dims);
         let weights = weights(dims);
         for (rows, columns) in ROWS.iter().flat_map(|r| COLUMNS.iter().map(move |c| (r, c))) {
             let table = table(rows, columns);
             for w in [None, Some(&weights[..])] {
-                let expected = expected_slopes([&f, &m], w, rows, columns, &table);
-                let found = found_slopes(device, [&f, &m], w, rows, columns, &table);
+                let expected = expected_derivatives([&f, &m], w, rows, columns, &table);
+                let found = found_derivatives(device, [&f, &m], w, rows, columns, &table);
                 let name = format!("{dims:?} {rows:?} {columns:?} {}", w.is_some());
                 assert_close(&name, &found, &expected, 3e-5 * f64::from(columns.per_value()));
             }
@@ -425,12 +430,12 @@ pub(crate) fn slopes<D: Device>(device: &D) {
     let rows = Binning { low: 200.0, high: 400.0, bins: 500 };
     let columns = ParzenBins { low: -7.0, high: -1.0, count: 300 };
     let table = table(&rows, &columns);
-    let expected = expected_slopes([&f, &m], None, &rows, &columns, &table);
-    let found = found_slopes(device, [&f, &m], None, &rows, &columns, &table);
+    let expected = expected_derivatives([&f, &m], None, &rows, &columns, &table);
+    let found = found_derivatives(device, [&f, &m], None, &rows, &columns, &table);
     assert_close("large table", &found, &expected, 5e-3);
 }
 
-/// A function of the histogram and its slope: that of a table is the sum of the entries times it.
+/// A function of the histogram and its derivative: that of a table is the sum of the entries times it.
 pub(crate) fn histogram_derivative<D: Device>(device: &D) {
     let dims = [37, 23, 11];
     let [f, m] = images(dims);
@@ -444,13 +449,13 @@ pub(crate) fn histogram_derivative<D: Device>(device: &D) {
         let sums = found_histogram(device, [&f, &m], Some(&weights), rows, columns);
         sums.iter().zip(&table).map(|(s, t)| s * t).sum()
     };
-    let slope = found_slopes(device, [&f, &m], Some(&weights), rows, columns, &table);
-    let dot: f64 = slope.iter().zip(&direction).map(|(&s, v)| f64::from(s) * v).sum();
+    let derivative = found_derivatives(device, [&f, &m], Some(&weights), rows, columns, &table);
+    let dot: f64 = derivative.iter().zip(&direction).map(|(&s, v)| f64::from(s) * v).sum();
     let difference = (of(h) - of(-h)) / (2.0 * h);
     assert!((difference - dot).abs() < 2e-3 * dot.abs(), "{difference} instead of {dot}");
 }
 
-/// Values beyond the columns are held at their ends, where the slope is zero.
+/// Values beyond the columns are held at their ends, where the derivative is zero.
 pub(crate) fn outside_the_range<D: Device>(device: &D) {
     let columns = ParzenBins { low: 0.0, high: 10.0, count: 15 };
     let rows = Binning { low: 0.0, high: 2.0, bins: 2 };
@@ -459,19 +464,20 @@ pub(crate) fn outside_the_range<D: Device>(device: &D) {
     let expected = expected_histogram([&f, &m], None, &rows, &columns);
     assert!(sums.iter().zip(&expected).all(|(f, e)| (f - e).abs() < 4e-5), "{sums:?}");
     let table: Vec<f64> = (0..30).map(f64::from).collect();
-    let slope = found_slopes(device, [&f, &m], None, &rows, &columns, &table);
-    assert_eq!(slope[..4], [0.0; 4]);
-    assert!((slope[4] - 1.0).abs() < 1e-5, "{slope:?}");
+    let derivative = found_derivatives(device, [&f, &m], None, &rows, &columns, &table);
+    assert_eq!(derivative[..4], [0.0; 4]);
+    assert!((derivative[4] - 1.0).abs() < 1e-5, "{derivative:?}");
 }
 
 pub(crate) fn errors<D: Device>(device: &D) {
     let dims = [4, 3, 2];
     let image = |n: usize| device.alloc::<f32>(n).unwrap();
-    let (f, m, mut slope) = (image(24), image(24), image(24));
+    let (f, m, mut derivative) = (image(24), image(24), image(24));
     let mut energy = device.alloc::<f64>(1).unwrap();
     let fails = |f: &D::Buffer<f32>, m, w: Option<&D::Buffer<f32>>, dims, noise, n, e| {
-        let (mut slope, mut energy) = (image(n), device.alloc::<f64>(e).unwrap());
-        let alone = device.local_correlation(f, m, w, dims, [1; 3], noise, &mut slope, &mut energy);
+        let (mut derivative, mut energy) = (image(n), device.alloc::<f64>(e).unwrap());
+        let alone =
+            device.local_correlation(f, m, w, dims, [1; 3], noise, &mut derivative, &mut energy);
         let mut other = image(n);
         let both = device.local_correlation_of_both(
             f,
@@ -480,7 +486,7 @@ pub(crate) fn errors<D: Device>(device: &D) {
             dims,
             [1; 3],
             noise,
-            &mut slope,
+            &mut derivative,
             &mut other,
             &mut energy,
         );
@@ -503,12 +509,20 @@ pub(crate) fn errors<D: Device>(device: &D) {
     for n in [23, 25] {
         let (mut other, energy) = (image(n), &mut energy);
         let both = device.local_correlation_of_both(
-            &f, &m, None, dims, [1; 3], 1.0, &mut other, &mut slope, energy,
+            &f,
+            &m,
+            None,
+            dims,
+            [1; 3],
+            1.0,
+            &mut other,
+            &mut derivative,
+            energy,
         );
         assert!(both.is_err());
     }
     device
-        .local_correlation(&f, &m, None, dims, [usize::MAX; 3], 1.0, &mut slope, &mut energy)
+        .local_correlation(&f, &m, None, dims, [usize::MAX; 3], 1.0, &mut derivative, &mut energy)
         .unwrap();
 
     let rows = Binning { low: 0.0, high: 1.0, bins: 4 };
@@ -539,11 +553,13 @@ pub(crate) fn errors<D: Device>(device: &D) {
     }
     let large = ParzenBins { count: 1 << 16, ..columns };
     assert!(histogram(&f, &m, None, &Binning { bins: 1 << 10, ..rows }, &large));
-    let slopes = |n: usize, entries: usize| {
-        let mut slope = image(n);
-        device.pair_slopes(&f, &m, None, &rows, &columns, &vec![0.0; entries], &mut slope).is_err()
+    let derivatives = |n: usize, entries: usize| {
+        let mut derivative = image(n);
+        device
+            .pair_derivatives(&f, &m, None, &rows, &columns, &vec![0.0; entries], &mut derivative)
+            .is_err()
     };
-    assert!(!slopes(24, 32) && slopes(23, 32) && slopes(24, 31));
+    assert!(!derivatives(24, 32) && derivatives(23, 32) && derivatives(24, 31));
 }
 
 pub(crate) fn bits<D: Device>(device: &D) -> Results {
@@ -575,8 +591,8 @@ pub(crate) fn bits_of_pairs<D: Device>(device: &D) -> Results {
                 let halves = bits.flat_map(|b| [b as u32, (b >> 32) as u32]).map(f32::from_bits);
                 results.push((format!("histogram {name}"), halves.collect()));
                 let table = table(rows, columns);
-                let slopes = found_slopes(device, [&f, &m], w, rows, columns, &table);
-                results.push((format!("slopes {name}"), slopes));
+                let derivatives = found_derivatives(device, [&f, &m], w, rows, columns, &table);
+                results.push((format!("derivatives {name}"), derivatives));
             }
         }
     }

@@ -120,8 +120,11 @@ pub(crate) fn covectors<D: Device>(device: &D) {
                 energy(&moved)
             };
             let h = 1e-4;
-            let slope = (at(h) - at(-h)) / (2.0 * h);
-            assert!((f64::from(covector) - slope).abs() < 1e-3, "{kind:?} {i}: {covector} {slope}");
+            let derivative = (at(h) - at(-h)) / (2.0 * h);
+            assert!(
+                (f64::from(covector) - derivative).abs() < 1e-3,
+                "{kind:?} {i}: {covector} {derivative}"
+            );
         }
     }
 }

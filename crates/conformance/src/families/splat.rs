@@ -82,21 +82,25 @@ pub(crate) fn weights(at: [f64; 3], lattice: Lattice) -> Vec<([usize; 3], f64, [
                     _ => node.clamp(0.0, n - 1.0),
                 };
                 let off = place - node;
-                let [weight, slope] = match lattice.spline {
+                let [weight, derivative] = match lattice.spline {
                     Spline::Cubic => spline(off),
                     // On the cell of `low`.
                     Spline::Linear if k == 0 => [1.0 - off, -1.0],
                     Spline::Linear if k == 1 => [1.0 + off, 1.0],
                     Spline::Linear => [0.0; 2],
                 };
-                (index as usize, weight, if still || lattice.dims[a] == 1 { 0.0 } else { slope })
+                (
+                    index as usize,
+                    weight,
+                    if still || lattice.dims[a] == 1 { 0.0 } else { derivative },
+                )
             })
             .collect();
         all = all
             .into_iter()
-            .flat_map(|(index, weight, slopes)| {
+            .flat_map(|(index, weight, derivatives)| {
                 axis.iter().map(move |&(i, w, s)| {
-                    let mut to = (index, weight * w, slopes);
+                    let mut to = (index, weight * w, derivatives);
                     to.0[a] = i;
                     for b in 0..3 {
                         to.2[b] *= if a == b { s } else { w };
@@ -155,15 +159,23 @@ fn gathered<D: Device>(
     let positions = device.upload(positions).unwrap();
     let mut out = device.alloc(components * count).unwrap();
     let moments = device.upload(&moments(components * count)).unwrap();
-    let mut slopes = device.alloc(3 * count).unwrap();
+    let mut derivatives = device.alloc(3 * count).unwrap();
     let mut alone = device.alloc(components * count).unwrap();
     device.gather(&image, lattice, &positions, *of, &mut alone).unwrap();
     device
-        .gather_with_slopes(&image, lattice, &positions, *of, &moments, &mut out, &mut slopes)
+        .gather_with_gradients(
+            &image,
+            lattice,
+            &positions,
+            *of,
+            &moments,
+            &mut out,
+            &mut derivatives,
+        )
         .unwrap();
-    let [out, slopes, alone] = [out, slopes, alone].map(|b| device.into_host(b).unwrap());
+    let [out, derivatives, alone] = [out, derivatives, alone].map(|b| device.into_host(b).unwrap());
     assert!(out.iter().zip(&alone).all(|(a, b)| a.to_bits() == b.to_bits()));
-    [out, slopes]
+    [out, derivatives]
 }
 
 fn moments(count: usize) -> Vec<f32> {
@@ -181,23 +193,23 @@ pub(crate) fn values<D: Device>(device: &D) {
             for lattice in lattices(dims) {
                 let (count, components, n) = (cloud.0.len() / 3, 2, len(dims));
                 let image = random(components * n);
-                let [out, slopes] = gathered(device, &image, &cloud, lattice);
+                let [out, derivatives] = gathered(device, &image, &cloud, lattice);
                 let moments = moments(components * count);
                 let mut expected = [vec![0.0; components * count], vec![0.0; 3 * count]];
                 for (i, at) in places(&cloud.0, cloud.1).into_iter().enumerate() {
-                    for (index, weight, slope) in weights(at, lattice) {
+                    for (index, weight, derivative) in weights(at, lattice) {
                         for c in 0..components {
                             let value = f64::from(image[c * n + offset(dims, index)]);
                             expected[0][c * count + i] += weight * value;
                             for a in 0..3 {
                                 expected[1][a * count + i] +=
-                                    slope[a] * value * f64::from(moments[c * count + i]);
+                                    derivative[a] * value * f64::from(moments[c * count + i]);
                             }
                         }
                     }
                 }
                 assert_close("values", &out, &expected[0], 2e-5);
-                assert_close("slopes", &slopes, &expected[1], 2e-5);
+                assert_close("derivatives", &derivatives, &expected[1], 2e-5);
             }
         }
     }
@@ -419,7 +431,7 @@ pub(crate) fn errors<D: Device>(device: &D) {
     let lattice = of_sizes([3, 2, 2]);
     let alloc = |n: usize| device.alloc::<f32>(n).unwrap();
     let (values, positions, image) = (alloc(5), alloc(15), alloc(12));
-    let (mut out, mut slopes, mut grid) = (alloc(5), alloc(15), alloc(12));
+    let (mut out, mut derivatives, mut grid) = (alloc(5), alloc(15), alloc(12));
     let wrong = alloc(14);
     assert!(device.splat(&values, &positions, None, lattice, scheme, &mut grid).is_ok());
     assert!(device.splat(&values, &wrong, None, lattice, scheme, &mut grid).is_err());
@@ -431,14 +443,22 @@ pub(crate) fn errors<D: Device>(device: &D) {
     );
     assert!(device.gather(&image, lattice, &positions, None, &mut out).is_ok());
     assert!(device.gather(&image, of_sizes([5, 2, 2]), &positions, None, &mut out).is_err());
-    assert!(device.gather(&image, lattice, &positions, None, &mut slopes).is_err());
+    assert!(device.gather(&image, lattice, &positions, None, &mut derivatives).is_err());
     let moments = alloc(5);
-    let mut with = |moments: &D::Buffer<f32>, slopes: &mut D::Buffer<f32>| {
-        device.gather_with_slopes(&image, lattice, &positions, None, moments, &mut out, slopes)
+    let mut with = |moments: &D::Buffer<f32>, derivatives: &mut D::Buffer<f32>| {
+        device.gather_with_gradients(
+            &image,
+            lattice,
+            &positions,
+            None,
+            moments,
+            &mut out,
+            derivatives,
+        )
     };
-    assert!(with(&moments, &mut slopes).is_ok());
+    assert!(with(&moments, &mut derivatives).is_ok());
     assert!(with(&moments, &mut alloc(5)).is_err());
-    assert!(with(&alloc(6), &mut slopes).is_err());
+    assert!(with(&alloc(6), &mut derivatives).is_err());
 }
 
 pub(crate) fn bits_of_the_cpu<D: Device>(device: &D) {
@@ -452,9 +472,9 @@ pub(crate) fn bits<D: Device>(device: &D) -> Results {
             for lattice in lattices(dims) {
                 let name = |what: &str| format!("{what} of {dims:?}, cloud {k}, {lattice:?}");
                 let (count, space) = (cloud.0.len() / 3, lattice);
-                let [out, slopes] = gathered(device, &random(2 * len(dims)), &cloud, space);
+                let [out, derivatives] = gathered(device, &random(2 * len(dims)), &cloud, space);
                 results.push((name("values"), out));
-                results.push((name("slopes"), slopes));
+                results.push((name("derivatives"), derivatives));
                 let found =
                     splatted(device, &random(2 * count), &cloud, space, SplatScheme::default());
                 results.push((name("sums"), found));

@@ -366,9 +366,18 @@ pub(crate) fn families<D: Device>(device: &D) {
             Ok(Kept::I64(sums))
         }),
         ("similarity", |d, dims, image| {
-            let (mut slope, mut energy) = (d.alloc(image_len(dims))?, d.alloc(1)?);
-            d.local_correlation(image, image, None, dims, [2; 3], 1.0, &mut slope, &mut energy)?;
-            Ok(Kept::F32(slope))
+            let (mut derivative, mut energy) = (d.alloc(image_len(dims))?, d.alloc(1)?);
+            d.local_correlation(
+                image,
+                image,
+                None,
+                dims,
+                [2; 3],
+                1.0,
+                &mut derivative,
+                &mut energy,
+            )?;
+            Ok(Kept::F32(derivative))
         }),
         ("pair histogram", |d, _, image| {
             let rows = Binning { low: -50.0, high: 200.0, bins: 16 };

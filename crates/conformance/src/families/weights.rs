@@ -6,7 +6,7 @@ use voxalign_compute::{ComputeError, Device};
 
 use crate::cases::{COLUMNS as OF_CASES, Case, OPTIONS, cases, halves, image, with_device};
 use crate::families::similarity::{
-    COLUMNS, ROWS, found_histogram, found_slopes, images, table, upload, weights,
+    COLUMNS, ROWS, found_derivatives, found_histogram, images, table, upload, weights,
 };
 use crate::support::{Results, len};
 
@@ -51,11 +51,20 @@ pub(crate) fn similarities<D: Device>(device: &D) {
             weights[at] = odd;
             let [fixed, moving] = [&f, &m].map(|image| upload(device, image));
             let buffer = upload(device, &weights);
-            let (mut slope, mut energy) = (device.alloc(n).unwrap(), device.alloc(1).unwrap());
+            let (mut derivative, mut energy) = (device.alloc(n).unwrap(), device.alloc(1).unwrap());
             let w = Some(&buffer);
             let histogram = device.pair_histogram(&fixed, &moving, w, rows, columns).err();
             let correlation = device
-                .local_correlation(&fixed, &moving, w, dims, [2; 3], 0.02, &mut slope, &mut energy)
+                .local_correlation(
+                    &fixed,
+                    &moving,
+                    w,
+                    dims,
+                    [2; 3],
+                    0.02,
+                    &mut derivative,
+                    &mut energy,
+                )
                 .err();
             for error in [histogram, correlation] {
                 let Some(error) = error else { panic!("{odd} at {at} is taken") };
@@ -63,24 +72,26 @@ pub(crate) fn similarities<D: Device>(device: &D) {
                 let message = error.to_string();
                 assert!(message.contains("weights") && message.contains(said), "{message}");
             }
-            let found = found_slopes(device, [&f, &m], Some(&weights), rows, columns, &table);
+            let found = found_derivatives(device, [&f, &m], Some(&weights), rows, columns, &table);
             weights[at] = 0.0;
-            let expected = found_slopes(device, [&f, &m], Some(&weights), rows, columns, &table);
+            let expected =
+                found_derivatives(device, [&f, &m], Some(&weights), rows, columns, &table);
             assert_eq!(found, expected, "{odd} at {at}");
         }
     }
 }
 
-pub(crate) fn bits_of_slopes<D: Device>(device: &D) -> Results {
+pub(crate) fn bits_of_derivatives<D: Device>(device: &D) -> Results {
     let dims = [37, 23, 11];
     let [f, m] = images(dims);
     let mut weights = weights(dims);
     weights.iter_mut().step_by(13).zip(ODD.iter().cycle()).for_each(|(w, (odd, _))| *w = *odd);
     let table = table(&ROWS[0], &COLUMNS[0]);
-    let slopes = found_slopes(device, [&f, &m], Some(&weights), &ROWS[0], &COLUMNS[0], &table);
+    let derivatives =
+        found_derivatives(device, [&f, &m], Some(&weights), &ROWS[0], &COLUMNS[0], &table);
     weights.iter_mut().for_each(|w| *w = if *w > 0.0 && w.is_finite() { *w } else { 0.0 });
     let sums = found_histogram(device, [&f, &m], Some(&weights), &ROWS[0], &COLUMNS[0]);
-    vec![("slopes".to_owned(), slopes), ("histogram".to_owned(), halves(&sums))]
+    vec![("derivatives".to_owned(), derivatives), ("histogram".to_owned(), halves(&sums))]
 }
 
 /// A case whose mask is 1, with some voxels of it that no mask should have.
@@ -102,12 +113,12 @@ fn under_mask<D: Device>(device: &D, case: &Case) -> Vec<(&'static str, Vec<f64>
         let sums = device.binned_gradient(terms, scheme, samples, view, &maps, &squares).unwrap();
         let joint =
             device.joint_histogram(JointScheme::Default, samples, view, &OF_CASES, &maps).unwrap();
-        let slopes = device.joint_gradient(samples, view, &OF_CASES, &maps, &joint).unwrap();
+        let derivatives = device.joint_gradient(samples, view, &OF_CASES, &maps, &joint).unwrap();
         vec![
             ("sums", sums[0].0.clone()),
             ("gradient", sums[0].1.to_vec()),
             ("joint", joint[0].clone()),
-            ("joint gradient", slopes[0].to_vec()),
+            ("joint gradient", derivatives[0].to_vec()),
         ]
     })
 }

@@ -297,9 +297,9 @@ impl<'a> Solver<'a> {
     }
 
     fn at(&self, index: Vector3<f64>, offset: Vector3<f64>) -> State {
-        let (u, slope) = self.field.sample_index(index + offset);
+        let (u, derivative) = self.field.sample_index(index + offset);
         let residual = self.matrix * offset + u;
-        State { offset, residual, derivative: self.matrix + slope, error: residual.norm() }
+        State { offset, residual, derivative: self.matrix + derivative, error: residual.norm() }
     }
 
     fn newton(&self, state: &State) -> Option<Vector3<f64>> {

@@ -312,8 +312,8 @@ impl<D: Device> Shared<D> {
             let [mut covectors, mut none] = [device.alloc(3 * n)?, device.alloc(0)?];
             let at = Maps { images: &[], carried: [Some(&there), None] };
             let mut out = Gradient {
-                slopes: &mut [],
-                reference_slopes: &mut [],
+                derivatives: &mut [],
+                reference_derivatives: &mut [],
                 covectors: [&mut covectors, &mut none],
             };
             attachment.evaluate(device, &at, &mut out)?;

@@ -19,9 +19,15 @@ pub struct ChannelSimilarity {
 }
 
 impl ChannelSimilarity {
-    fn weigh<D: Device>(&self, device: &D, slope: &mut D::Buffer<f32>) -> Result<()> {
+    fn weigh<D: Device>(&self, device: &D, derivative: &mut D::Buffer<f32>) -> Result<()> {
         if self.weight != 1.0 {
-            device.eval_in_place(&(x(0) * param(0)), slope, &[], &[self.weight as f32], None)?;
+            device.eval_in_place(
+                &(x(0) * param(0)),
+                derivative,
+                &[],
+                &[self.weight as f32],
+                None,
+            )?;
         }
         Ok(())
     }
@@ -43,18 +49,19 @@ impl<D: Device> Attachment<D> for ChannelSimilarity {
         at: &Maps<'_, D>,
         out: &mut Gradient<'_, D>,
     ) -> Result<PendingEnergy> {
-        let (Some(&images), Some(slope)) = (at.images.first(), out.slopes.first_mut()) else {
+        let (Some(&images), Some(derivative)) = (at.images.first(), out.derivatives.first_mut())
+        else {
             return Ok(PendingEnergy::default());
         };
-        let energy = match out.reference_slopes.first_mut() {
+        let energy = match out.reference_derivatives.first_mut() {
             None => {
-                let energy = self.similarity.energy(device, images, slope)?;
-                self.weigh(device, slope)?;
+                let energy = self.similarity.energy(device, images, derivative)?;
+                self.weigh(device, derivative)?;
                 energy
             }
             Some(other) => {
-                let energy = self.similarity.energy_of_both(device, images, [slope, other])?;
-                self.weigh(device, slope)?;
+                let energy = self.similarity.energy_of_both(device, images, [derivative, other])?;
+                self.weigh(device, derivative)?;
                 self.weigh(device, other)?;
                 energy
             }

@@ -15,7 +15,7 @@ use voxalign_image::{Grid, PointSet, Vector3};
 /// Energies are added as they are: mean squared differences of images are of the order of a hundredth, so that
 /// pairs that are a millimetre apart have as large an energy with `w = 0.01`; with local correlation and mutual
 /// information, which are of the order of one, they have it with `w = 1`.
-/// The slope of few points is concentrated in the voxels around them, though: much smaller weights bring them
+/// The derivative of few points is concentrated in the voxels around them, though: much smaller weights bring them
 /// together, and leave the images what they decide (docs/accuracy.md has figures).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Landmarks {
@@ -186,8 +186,9 @@ mod tests {
         let mut covectors = [there, back].map(|p| device.alloc::<f32>(3 * p.len()).unwrap());
         let carried = [Some(&on_device[0]), Some(&on_device[1]).filter(|_| sides == 2)];
         let at = Maps::<Cpu> { images: &[], carried };
-        let (slopes, reference_slopes, covectors_) = (&mut [], &mut [], covectors.each_mut());
-        let mut out = Gradient { slopes, reference_slopes, covectors: covectors_ };
+        let (derivatives, reference_derivatives, covectors_) =
+            (&mut [], &mut [], covectors.each_mut());
+        let mut out = Gradient { derivatives, reference_derivatives, covectors: covectors_ };
         let energy = attachment.evaluate(&device, &at, &mut out).unwrap();
         let vectors = covectors.map(|buffer| {
             let list = device.into_host(buffer).unwrap();
@@ -207,11 +208,11 @@ mod tests {
             let energy = |t: f64| evaluated(&along(&there, t), &along(back, t)).0;
             let (found, covectors) = evaluated(&there, back);
             let dot = |c: &[Vector3<f64>]| c.iter().zip(&way).map(|(c, w)| c.dot(w)).sum::<f64>();
-            let slope: f64 = covectors.iter().map(|c| dot(c)).sum();
+            let derivative: f64 = covectors.iter().map(|c| dot(c)).sum();
             let mut last = f64::INFINITY;
             for h in [1e-0, 1e-1, 1e-2] {
                 // What is left is of second order.
-                let rest = (energy(h) - found - h * slope).abs() / (h * slope.abs());
+                let rest = (energy(h) - found - h * derivative).abs() / (h * derivative.abs());
                 assert!(rest < 0.2 * last && found > 1.0, "{rest} at {h}");
                 last = rest;
             }

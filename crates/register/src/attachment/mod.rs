@@ -1,7 +1,7 @@
 //! What pulls: one file a kind.
 //!
 //! A registration is pulled by a list of [`Attachment`]s. Each says what it [needs](Needs) of the maps, is shown
-//! that [at every step](Maps), and answers with its energy and its [derivative](Gradient): slopes at the samples
+//! that [at every step](Maps), and answers with its energy and its [derivative](Gradient): derivatives at the samples
 //! of images, or covectors at points. What that does to fields is the [model](crate::model)'s: it knows no kind.
 //!
 //! | kind | what pulls |
@@ -20,7 +20,7 @@
 //!
 //! What a model makes of all is one force: at every voxel of its grid the
 //! derivative of the energy in the displacement of that voxel alone, by its smallest spacing, along the axes of
-//! the grid. For images that is slope times gradient; a covector at a point is shared out among the voxels
+//! the grid. For images that is derivative times gradient; a covector at a point is shared out among the voxels
 //! around it, by the adjoint of linear interpolation.
 //!
 //! Beside the kinds, [`images`] brings images to a scale, and [`moving_mask`] says what of them counts.
@@ -99,7 +99,7 @@
 //! let (mut covectors, mut none) = (device.alloc(6)?, device.alloc(0)?);
 //! let at = Maps { images: &[], carried: [Some(&carried), None] };
 //! let covectors_ = [&mut covectors, &mut none];
-//! let mut out = Gradient { slopes: &mut [], reference_slopes: &mut [], covectors: covectors_ };
+//! let mut out = Gradient { derivatives: &mut [], reference_derivatives: &mut [], covectors: covectors_ };
 //! assert_eq!(gather.evaluate(&device, &at, &mut out)?.wait()?, 1.0);
 //! assert_eq!(device.into_host(covectors)?, [-0.5, 0.5, 0.0, 0.0, -0.5, -0.5]);
 //! # Ok(())
@@ -163,7 +163,7 @@ pub trait Attachment<D: Device>: Send {
     }
 
     /// Bytes of the device that it takes at a scale with this grid, roughly, beside what the model
-    /// keeps for it: slopes, images where they are, and the few numbers of points.
+    /// keeps for it: derivatives, images where they are, and the few numbers of points.
     fn bytes(&self, grid: &Grid) -> u64;
 }
 
@@ -200,9 +200,9 @@ pub struct Maps<'a, D: Device> {
 /// The derivative of an energy.
 pub struct Gradient<'a, D: Device> {
     /// For each channel that was needed, the derivative in the values of the moved image.
-    pub slopes: &'a mut [D::Buffer<f32>],
+    pub derivatives: &'a mut [D::Buffer<f32>],
     /// The same in those of its reference, where that [moves](Images::reference_moves); else none.
-    pub reference_slopes: &'a mut [D::Buffer<f32>],
+    pub reference_derivatives: &'a mut [D::Buffer<f32>],
     /// For each point that was [carried](Maps::carried), on either side, the derivative in where it is, by mm along the axes of
     /// that world, all of it to be written; of no length where it was not.
     pub covectors: [&'a mut D::Buffer<f32>; 2],

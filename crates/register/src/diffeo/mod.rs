@@ -7,7 +7,7 @@
 //!
 //! Intensities are calibrated to 0 to 1 first ([`calibrate`]), and the grid is clipped to the common
 //! foreground ([`clip`]). Then, at every iteration of every scale ([`multiscale`](crate::multiscale)), what
-//! pulls ([`attachment`](crate::attachment)) gives its derivative: a [similarity](mod@crate::similarity) its slope
+//! pulls ([`attachment`](crate::attachment)) gives its derivative: a [similarity](mod@crate::similarity) its derivative
 //! in the values of the warped image, which times the image's gradient is the force, and landmarks
 //! covectors. A [`solver`](crate::model::solver) makes a velocity of it, and the field moves along, as the
 //! [`model`](crate::model) says: greedy steps are the fastest, exchanging the images inverts what the

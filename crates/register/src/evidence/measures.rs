@@ -194,10 +194,10 @@ fn edges(fixed: &Image, moved: &[f32]) -> f64 {
                 }
                 let (mut f2, mut m2, mut product) = (0.0, 0.0, 0.0);
                 for &a in &axes {
-                    let slope = |v: &[f32]| {
+                    let derivative = |v: &[f32]| {
                         f64::from(v[i + strides[a]] - v[i - strides[a]]) / fixed.spacing[a]
                     };
-                    let (f, m) = (slope(&fixed.values), slope(moved));
+                    let (f, m) = (derivative(&fixed.values), derivative(moved));
                     f2 += f * f;
                     m2 += m * m;
                     product += f * m;

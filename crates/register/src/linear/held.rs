@@ -56,11 +56,11 @@ impl Objective for Held<'_> {
     fn evaluate(&self, maps: &[Affine], gradient: bool) -> Result<Vec<Evaluation>> {
         let mut found = self.inner.evaluate(maps, gradient)?;
         for (e, map) in found.iter_mut().zip(maps) {
-            let (value, slope) = self.prior(map);
+            let (value, derivative) = self.prior(map);
             e.cost += value;
             if let Some(rows) = &mut e.gradient {
                 for (r, c) in (0..3).flat_map(|r| (0..3).map(move |c| (r, c))) {
-                    rows[4 * r + c] += slope[(r, c)];
+                    rows[4 * r + c] += derivative[(r, c)];
                 }
             }
         }
@@ -103,8 +103,12 @@ mod tests {
             let (mut up, mut down) = (rows, rows);
             up[e / 4][e % 4] += 1e-5;
             down[e / 4][e % 4] -= 1e-5;
-            let slope = (cost(up) - cost(down)) / 2e-5;
-            assert!((slope - g[e]).abs() < 1e-6 * (1.0 + slope.abs()), "{e}: {slope} {}", g[e]);
+            let derivative = (cost(up) - cost(down)) / 2e-5;
+            assert!(
+                (derivative - g[e]).abs() < 1e-6 * (1.0 + derivative.abs()),
+                "{e}: {derivative} {}",
+                g[e]
+            );
         }
     }
 

@@ -139,7 +139,7 @@ struct Bell {
     width: f64,
     low: f64,
     per_unit: f64,
-    /// Value and slope (in steps) at every node, from the smallest cosine to 1; none for a width
+    /// Value and derivative (in steps) at every node, from the smallest cosine to 1; none for a width
     /// that no table serves, as the function has no derivative at a cosine of -1.
     nodes: Vec<[f64; 2]>,
 }
@@ -162,12 +162,12 @@ impl Bell {
                 let value = (-(angle / width).powi(2)).exp();
                 // d(acos^2) = -2 acos / sqrt(1 - c^2), which tends to -2 at c = 1; at c = -1, where
                 // it has none, the value is next to nothing.
-                let slope = match sine {
+                let derivative = match sine {
                     s if s > 1e-4 => 2.0 * angle / s,
                     _ if c > 0.0 => 2.0,
                     _ => 0.0,
                 };
-                [value, value * slope / (width * width) * step]
+                [value, value * derivative / (width * width) * step]
             })
             .collect();
         Self { width, low, per_unit: 1.0 / step, nodes }

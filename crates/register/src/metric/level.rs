@@ -3,7 +3,7 @@
 use super::range::robust_range_on;
 use crate::error::{RegisterError, Result};
 use crate::search::{Evaluation, Objective};
-use crate::similarity::{CostAndSlopes, Formula, OfSums, Similarity, overlap_term};
+use crate::similarity::{CostAndDerivatives, Formula, OfSums, Similarity, overlap_term};
 use std::sync::{Arc, OnceLock};
 use voxalign_compute::ops::histogram::{
     Binning, JointScheme, LayoutOptions, MovingView, ParzenBins, SampleSet, Scheme,
@@ -207,33 +207,34 @@ impl<D: Device> Level<D> {
         maps: &[AffineMap],
         gradient: bool,
         terms: Terms,
-        f: fn(&[f64]) -> CostAndSlopes,
+        f: fn(&[f64]) -> CostAndDerivatives,
     ) -> Result<Vec<Evaluation>> {
         let scheme = self.settings.scheme;
         let count = terms.count();
         let (samples, full) = (&self.samples, self.full_weight);
-        // The cost of some sums, with the term for small overlaps, its slopes and the overlap.
+        // The cost of some sums, with the term for small overlaps, its derivatives and the overlap.
         let with_overlap = |sums: &[f64]| {
             let mut found = f(sums);
             let overlap = sums.iter().step_by(count).sum::<f64>() / full;
-            let (lack, slope) = overlap_term(overlap);
+            let (lack, derivative) = overlap_term(overlap);
             found.cost += lack;
-            if slope != 0.0 {
-                found.slopes.iter_mut().step_by(count).for_each(|s| *s += slope / full);
+            if derivative != 0.0 {
+                found.derivatives.iter_mut().step_by(count).for_each(|s| *s += derivative / full);
             }
             (found, overlap)
         };
         if gradient {
-            // Cost and overlap of every map, known once its slopes are.
+            // Cost and overlap of every map, known once its derivatives are.
             let known: Vec<OnceLock<(f64, f64)>> = maps.iter().map(|_| OnceLock::new()).collect();
-            let slopes = |i: usize, sums: &[f64]| {
+            let derivatives = |i: usize, sums: &[f64]| {
                 let (found, overlap) = with_overlap(sums);
                 if let Some(place) = known.get(i) {
                     place.get_or_init(|| (found.cost, overlap));
                 }
-                found.slopes
+                found.derivatives
             };
-            let all = self.device.binned_gradient(terms, scheme, samples, view, maps, &slopes)?;
+            let all =
+                self.device.binned_gradient(terms, scheme, samples, view, maps, &derivatives)?;
             let evaluation = |((sums, g), known): (&SumsAndGradient, &OnceLock<_>)| {
                 let (cost, overlap) = *known.get_or_init(|| {
                     let (found, overlap) = with_overlap(sums);
@@ -257,7 +258,7 @@ impl<D: Device> Level<D> {
         view: &MovingView<'_, D>,
         maps: &[AffineMap],
         gradient: bool,
-        f: fn(&[f64], usize) -> CostAndSlopes,
+        f: fn(&[f64], usize) -> CostAndDerivatives,
     ) -> Result<Vec<Evaluation>> {
         let columns = &self.columns;
         let (scheme, samples) = (self.settings.joint, &self.samples);
@@ -267,10 +268,10 @@ impl<D: Device> Level<D> {
         for joint in &joints {
             let mut found = f(joint, columns.count);
             let overlap = joint.iter().sum::<f64>() / self.full_weight;
-            let (lack, slope) = overlap_term(overlap);
-            found.slopes.iter_mut().for_each(|s| *s += slope / self.full_weight);
+            let (lack, derivative) = overlap_term(overlap);
+            found.derivatives.iter_mut().for_each(|s| *s += derivative / self.full_weight);
             evaluations.push(Evaluation { cost: found.cost + lack, gradient: None, overlap });
-            tables.push(found.slopes);
+            tables.push(found.derivatives);
         }
         if gradient {
             let all = self.device.joint_gradient(&self.samples, view, columns, maps, &tables)?;
@@ -413,11 +414,11 @@ mod tests {
                         rows[e / 4][e % 4] += s;
                         level.evaluate(&[Affine::from_rows(rows)], false).unwrap()[0].cost
                     };
-                    let slope = (moved(h) - moved(-h)) / (2.0 * h);
+                    let derivative = (moved(h) - moved(-h)) / (2.0 * h);
                     let scale = if e % 4 == 3 { 0.01 } else { 0.3 };
                     assert!(
-                        (slope - g[e]).abs() < 0.03 * (slope.abs() + scale),
-                        "{similarity:?} masks {masks} entry {e}: {slope} against {}",
+                        (derivative - g[e]).abs() < 0.03 * (derivative.abs() + scale),
+                        "{similarity:?} masks {masks} entry {e}: {derivative} against {}",
                         g[e]
                     );
                 }

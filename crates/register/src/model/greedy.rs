@@ -40,7 +40,7 @@ impl Kind for Greedy {
     }
 }
 
-/// Greedy steps. The subjects share the slope, the force, the velocity and what the solver needs.
+/// Greedy steps. The subjects share the derivative, the force, the velocity and what the solver needs.
 pub struct GreedyModel<D: Device> {
     flow: Flow,
     solver: SolverKind,
@@ -84,7 +84,7 @@ impl<D: Device> Model<D> for GreedyModel<D> {
     }
 
     fn bytes_shared(&self, template: u64, channels: u64) -> u64 {
-        // Slope, force, velocity; what solvers need for themselves; sums.
+        // Derivative, force, velocity; what solvers need for themselves; sums.
         4 * template * (20 + 2 * channels)
     }
 

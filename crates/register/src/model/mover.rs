@@ -84,8 +84,8 @@ pub(super) struct Mover<D: Device> {
     /// Spacing of the grid along each axis in units of the smallest.
     spacing: [f64; 3],
     dims: Dims,
-    /// Room for the slopes of one attachment.
-    slopes: Vec<D::Buffer<f32>>,
+    /// Room for the derivatives of one attachment.
+    derivatives: Vec<D::Buffer<f32>>,
     force: D::Buffer<f32>,
     velocity: D::Buffer<f32>,
     /// Where a displacement is moved to; none where the force makes room.
@@ -123,7 +123,7 @@ impl<D: Device> Mover<D> {
             solver: solver.build(device, dims, spacing)?,
             spacing,
             dims,
-            slopes: Vec::new(),
+            derivatives: Vec::new(),
             force: device.alloc(3 * n)?,
             velocity: device.alloc(3 * n)?,
             spare: if keeps_force { Some(device.alloc(3 * n)?) } else { None },
@@ -193,20 +193,20 @@ impl<D: Device> Mover<D> {
                 carried[side] = Some(&held.there);
                 covectors[side] = &mut held.covectors;
             }
-            let slopes = first.room_for(device, images.len())?;
-            let reference_slopes = match second.first_mut() {
+            let derivatives = first.room_for(device, images.len())?;
+            let reference_derivatives = match second.first_mut() {
                 Some(second) => second.room_for(device, images.len())?,
                 None => &mut [],
             };
-            let mut out = Gradient { slopes, reference_slopes, covectors };
+            let mut out = Gradient { derivatives, reference_derivatives, covectors };
             let energy = attachment.evaluate(device, &Maps { images, carried }, &mut out)?;
             match has_points {
                 true => energies.points.push(energy.times(share)),
                 false => energies.images.add(energy),
             }
-            for (slope, image) in images.iter().enumerate() {
+            for (derivative, image) in images.iter().enumerate() {
                 for (mover, moved) in movers.iter_mut().zip([image.moved, image.reference]) {
-                    mover.push(device, moved, slope, pushed)?;
+                    mover.push(device, moved, derivative, pushed)?;
                 }
                 pushed = true;
             }
@@ -327,25 +327,25 @@ impl<D: Device> Mover<D> {
         Ok(())
     }
 
-    /// Room for slopes; the same at each step of the same attachments.
-    fn room_for(&mut self, device: &D, slopes: usize) -> Result<&mut [D::Buffer<f32>]> {
+    /// Room for derivatives; the same at each step of the same attachments.
+    fn room_for(&mut self, device: &D, derivatives: usize) -> Result<&mut [D::Buffer<f32>]> {
         let voxels = self.dims.iter().product();
-        while self.slopes.len() < slopes {
-            self.slopes.push(device.alloc(voxels)?);
+        while self.derivatives.len() < derivatives {
+            self.derivatives.push(device.alloc(voxels)?);
         }
-        Ok(&mut self.slopes[..slopes])
+        Ok(&mut self.derivatives[..derivatives])
     }
 
-    /// Adds the force of one of the slopes at hand to what has been pushed already.
+    /// Adds the force of one of the derivatives at hand to what has been pushed already.
     fn push(
         &mut self,
         device: &D,
         moved: &D::Buffer<f32>,
-        slope: usize,
+        derivative: usize,
         pushed: bool,
     ) -> Result<()> {
-        let (slope, force) = (&self.slopes[slope], &mut self.force);
-        Ok(device.force(slope, moved, self.dims, self.spacing, pushed, force)?)
+        let (derivative, force) = (&self.derivatives[derivative], &mut self.force);
+        Ok(device.force(derivative, moved, self.dims, self.spacing, pushed, force)?)
     }
 
     /// The velocity of the force at hand, and its norms.

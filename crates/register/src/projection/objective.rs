@@ -267,22 +267,29 @@ impl<'a, D: Device> XrayObjective<'a, D> {
             let rays: Vec<_> =
                 maps.iter().map(|map| ray_view(&view.geometry, map, &self.ct.grid)).collect();
             let mut images = device.alloc(pixels.len() * rays.len())?;
-            let mut slopes = None;
+            let mut derivatives = None;
             if gradient {
-                let slopes = slopes.insert(device.alloc(6 * pixels.len() * rays.len())?);
+                let derivatives = derivatives.insert(device.alloc(6 * pixels.len() * rays.len())?);
                 let (volume, step) = (&self.ct.volume, self.step);
-                device.project_with_slopes(volume, &rays, pixels, step, &mut images, slopes)?;
+                device.project_with_derivatives(
+                    volume,
+                    &rays,
+                    pixels,
+                    step,
+                    &mut images,
+                    derivatives,
+                )?;
             } else {
                 let (how, along) = (self.traversal, Along::Integral);
                 device.project(&self.ct.volume, &rays, pixels, how, along, &mut images)?;
             }
-            simulated.push((images, slopes));
+            simulated.push((images, derivatives));
         }
         let mut compared = Vec::with_capacity(drawn.len());
-        for ((images, slopes), Drawn { pixels, .. }) in simulated.into_iter().zip(drawn) {
+        for ((images, derivatives), Drawn { pixels, .. }) in simulated.into_iter().zip(drawn) {
             let images = device.into_host(images)?;
             let room = if gradient { images.len() } else { 0 };
-            compared.push((images, memory::zeroed::<f32>(room)?, pixels.len(), slopes));
+            compared.push((images, memory::zeroed::<f32>(room)?, pixels.len(), derivatives));
         }
         let similarity = self.similarity;
         let cost = |reference: &Reference, image: &[f32], weights: Option<&mut [f32]>| {
@@ -308,12 +315,12 @@ impl<'a, D: Device> XrayObjective<'a, D> {
                 out.overlap += part * *seen as f64 / *n as f64;
             }
         }
-        for ((_, weights, _, slopes), (view, Drawn { pixels, .. })) in
+        for ((_, weights, _, derivatives), (view, Drawn { pixels, .. })) in
             compared.into_iter().zip(views())
         {
-            let Some(slopes) = slopes else { continue };
+            let Some(derivatives) = derivatives else { continue };
             let weights = device.upload_vec(weights)?;
-            let sums = device.view_slopes(maps.len(), pixels, &weights, &slopes)?;
+            let sums = device.view_derivatives(maps.len(), pixels, &weights, &derivatives)?;
             for ((out, map), sums) in out.iter_mut().zip(maps).zip(&sums) {
                 let rows = to_map(&view.geometry, map, &self.ct.grid, self.step, sums)?;
                 let all = out.gradient.get_or_insert([0.0; 12]);

@@ -135,19 +135,19 @@ impl Problem<'_> {
         let mut damping = 1e-3;
         for _ in 0..STEPS {
             let Some(here) = self.residuals(&placed) else { break };
-            let mut slopes = DMatrix::zeros(here.len(), 6);
+            let mut derivatives = DMatrix::zeros(here.len(), 6);
             for axis in 0..6 {
                 let by = if axis < 3 { 1e-3 } else { 1e-6 };
                 let step = Vector6::ith(axis, by);
                 let ends = [1.0, -1.0].map(|s| self.residuals(&Self::moved(&placed, &(step * s))));
                 let [Some(up), Some(down)] = ends else { return (cost, placed) };
-                slopes.set_column(axis, &((up - down) / (2.0 * by)));
+                derivatives.set_column(axis, &((up - down) / (2.0 * by)));
             }
-            let mut normal = slopes.transpose() * &slopes;
+            let mut normal = derivatives.transpose() * &derivatives;
             for axis in 0..6 {
                 normal[(axis, axis)] *= 1.0 + damping;
             }
-            let Some(step) = normal.lu().solve(&(slopes.transpose() * -here)) else { break };
+            let Some(step) = normal.lu().solve(&(derivatives.transpose() * -here)) else { break };
             let next = Self::moved(&placed, &Vector6::from_iterator(step.iter().copied()));
             match self.cost(&next) {
                 Some(better) if better < cost => {

@@ -1,7 +1,7 @@
 //! Rays of a view through the voxels of a CT.
 
 use crate::error::Result;
-use voxalign_compute::ops::raycast::{RayView, ViewSlopes};
+use voxalign_compute::ops::raycast::{RayView, ViewDerivatives};
 use voxalign_image::{Affine, Grid, Matrix3, Vector3, XrayGeometry};
 
 /// The four places of a geometry.
@@ -34,17 +34,17 @@ pub fn to_map(
     pose: &Affine,
     ct: &Grid,
     step: f64,
-    slopes: &ViewSlopes,
+    of_rays: &ViewDerivatives,
 ) -> Result<[f64; 12]> {
-    let derivative = ray_view(view, pose, ct).derivative(ct.dims(), step, slopes)?;
+    let derivative = ray_view(view, pose, ct).derivative(ct.dims(), step, of_rays)?;
     let to_index: Matrix3<f64> = ct.to_index().matrix;
     let (mut linear, mut offset) = (Matrix3::zeros(), Vector3::zeros());
-    for (number, (place, slope)) in places(view).iter().zip(derivative).enumerate() {
-        let slope = to_index.transpose() * Vector3::from(slope);
-        linear += slope * place.transpose();
+    for (number, (place, of_ray)) in places(view).iter().zip(derivative).enumerate() {
+        let of_ray = to_index.transpose() * Vector3::from(of_ray);
+        linear += of_ray * place.transpose();
         // Source and origin are points, the others are steps.
         if number < 2 {
-            offset += slope;
+            offset += of_ray;
         }
     }
     let mut rows = [0.0; 12];

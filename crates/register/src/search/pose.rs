@@ -66,7 +66,7 @@ impl Pose {
     }
 }
 
-/// The most that a step changes a parameter, mm: images that tell nothing of each other give slopes that
+/// The most that a step changes a parameter, mm: images that tell nothing of each other give derivatives that
 /// tell nothing either, and a search must not leave the numbers.
 const STEP: f64 = 1e6;
 /// The largest logarithm of a scale, for the same reason.
@@ -346,9 +346,9 @@ mod tests {
                             q[i] += h;
                             f(&q)
                         };
-                        let slope = (moved(1e-3) - moved(-1e-3)) / 2e-3;
-                        let close = (slope - g[i]).abs() < 1e-7 * (1.0 + slope.abs());
-                        assert!(close, "{freedom:?} {flat} {i}: {slope} {}", g[i]);
+                        let derivative = (moved(1e-3) - moved(-1e-3)) / 2e-3;
+                        let close = (derivative - g[i]).abs() < 1e-7 * (1.0 + derivative.abs());
+                        assert!(close, "{freedom:?} {flat} {i}: {derivative} {}", g[i]);
                     }
                 }
             }

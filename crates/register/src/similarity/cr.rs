@@ -1,7 +1,7 @@
 //! The correlation ratio.
 
 use super::sums::{Formula, is_flat};
-use super::{CostAndSlopes, Kind, OfSums};
+use super::{CostAndDerivatives, Kind, OfSums};
 use serde::{Deserialize, Serialize};
 use voxalign_options::Parameters;
 
@@ -30,7 +30,7 @@ impl Kind for Cr {
 /// of every bin (eqs. 2 to 4 of Li et al. 2015). Between 0 (the fixed image tells the moving one)
 /// and 1 (it tells nothing); 1 where the overlap is empty or the moving image constant in it.
 #[must_use]
-pub fn correlation_ratio(sums: &[f64]) -> CostAndSlopes {
+pub fn correlation_ratio(sums: &[f64]) -> CostAndDerivatives {
     let (mut n, mut s1, mut s2) = (0.0, 0.0, 0.0);
     let mut within = 0.0;
     for bin in sums.chunks_exact(3) {
@@ -43,18 +43,18 @@ pub fn correlation_ratio(sums: &[f64]) -> CostAndSlopes {
     }
     let total = if n > 0.0 { s2 - s1 * s1 / n } else { 0.0 };
     if n <= 0.0 || is_flat(n, total, s2) {
-        return CostAndSlopes { cost: 1.0, slopes: vec![0.0; sums.len()] };
+        return CostAndDerivatives { cost: 1.0, derivatives: vec![0.0; sums.len()] };
     }
     let cost = within / total;
     let mean = s1 / n;
-    let mut slopes = Vec::with_capacity(sums.len());
+    let mut derivatives = Vec::with_capacity(sums.len());
     for bin in sums.chunks_exact(3) {
         let m = if bin[0] > 0.0 { bin[1] / bin[0] } else { 0.0 };
-        slopes.push((m * m - cost * mean * mean) / total);
-        slopes.push(-2.0 * (m - cost * mean) / total);
-        slopes.push((1.0 - cost) / total);
+        derivatives.push((m * m - cost * mean * mean) / total);
+        derivatives.push(-2.0 * (m - cost * mean) / total);
+        derivatives.push((1.0 - cost) / total);
     }
-    CostAndSlopes { cost, slopes }
+    CostAndDerivatives { cost, derivatives }
 }
 
 #[cfg(test)]
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slopes_are_derivatives() {
+    fn derivatives_match_differences() {
         taylor(correlation_ratio, &[10., 3., 12., 20., -8., 30., 5., 4., 6., 0.5, 0.1, 0.3]);
     }
 

@@ -1,6 +1,6 @@
 //! What joint histograms tell: entropies, and functions of them with their derivatives.
 
-use super::CostAndSlopes;
+use super::CostAndDerivatives;
 
 /// Entropies of a joint histogram with `columns` columns: of the rows, the columns and jointly,
 /// in nats.
@@ -41,10 +41,10 @@ pub(super) fn information(
     joint: &[f64],
     columns: usize,
     f: impl FnOnce([f64; 3]) -> (f64, [f64; 3]),
-) -> CostAndSlopes {
+) -> CostAndDerivatives {
     let (rows, cols, n) = marginals(joint, columns);
     if n <= 0.0 {
-        return CostAndSlopes { cost: f([0.0; 3]).0, slopes: vec![0.0; joint.len()] };
+        return CostAndDerivatives { cost: f([0.0; 3]).0, derivatives: vec![0.0; joint.len()] };
     }
     // Most of the work are the logarithms: each is taken once.
     let logs = [logarithms(&rows), logarithms(&cols), logarithms(joint)];
@@ -53,17 +53,17 @@ pub(super) fn information(
     // d H / d h_ab = -(ln p + H) / n for each of the three distributions. An empty entry has no
     // derivative; the windows make its neighbours' count.
     let ln_n = n.ln();
-    let slope =
+    let derivative =
         |v: f64, log: f64, h: f64, d: f64| if v > 0.0 { d * (ln_n - log - h) / n } else { 0.0 };
-    let [mut of_rows, mut of_cols, mut slopes] = logs;
+    let [mut of_rows, mut of_cols, mut derivatives] = logs;
     let each = |masses: &[f64], logs: &mut [f64], h: f64, d: f64| {
-        logs.iter_mut().zip(masses).for_each(|(l, &v)| *l = slope(v, *l, h, d));
+        logs.iter_mut().zip(masses).for_each(|(l, &v)| *l = derivative(v, *l, h, d));
     };
     each(&rows, &mut of_rows, h[0], df);
     each(&cols, &mut of_cols, h[1], dm);
-    each(joint, &mut slopes, h[2], dj);
-    for (row, r) in slopes.chunks_exact_mut(columns).zip(&of_rows) {
+    each(joint, &mut derivatives, h[2], dj);
+    for (row, r) in derivatives.chunks_exact_mut(columns).zip(&of_rows) {
         row.iter_mut().zip(&of_cols).for_each(|(s, c)| *s += r + c);
     }
-    CostAndSlopes { cost, slopes }
+    CostAndDerivatives { cost, derivatives }
 }

@@ -1,6 +1,6 @@
 //! Joint histograms of two images on one grid as similarities, with hard or continuous rows.
 
-use super::{CostAndSlopes, Images};
+use super::{CostAndDerivatives, Images};
 use crate::error::Result;
 use voxalign_compute::ops::elementwise::{Expr, param, x};
 use voxalign_compute::ops::histogram::{Binning, ParzenBins};
@@ -27,44 +27,52 @@ impl<D: Device> Joint<'_, D> {
     }
 
     /// A function of the histogram, whose rows are made for a reference that moves where it does. Writes its
-    /// slope.
+    /// derivative.
     pub(super) fn energy(
         &self,
-        cost: fn(&[f64], usize) -> CostAndSlopes,
-        slope: &mut D::Buffer<f32>,
+        cost: fn(&[f64], usize) -> CostAndDerivatives,
+        derivative: &mut D::Buffer<f32>,
     ) -> Result<f64> {
         match self.images.reference_moves {
-            true => self.smooth(cost, slope),
-            false => self.hard(cost, slope),
+            true => self.smooth(cost, derivative),
+            false => self.hard(cost, derivative),
         }
     }
 
     /// A function of the histogram with hard bins as rows: for a reference that does not change. Writes
-    /// its slope.
+    /// its derivative.
     fn hard(
         &self,
-        cost: impl Fn(&[f64], usize) -> CostAndSlopes,
-        slope: &mut D::Buffer<f32>,
+        cost: impl Fn(&[f64], usize) -> CostAndDerivatives,
+        derivative: &mut D::Buffer<f32>,
     ) -> Result<f64> {
         let Self { device, images, bins } = *self;
         let Images { reference, moved, weights, .. } = images;
         let (rows, columns) = (Binning { low: RANGE.0, high: RANGE.1, bins }, self.columns());
         let joint = device.pair_histogram(reference, moved, weights, &rows, &columns)?;
         let cost = cost(&joint, columns.count);
-        device.pair_slopes(reference, moved, weights, &rows, &columns, &cost.slopes, slope)?;
+        device.pair_derivatives(
+            reference,
+            moved,
+            weights,
+            &rows,
+            &columns,
+            &cost.derivatives,
+            derivative,
+        )?;
         Ok(cost.cost)
     }
 
     /// A function of the histogram whose rows are linear windows as wide as two bins, one about each end
     /// of a bin: for a reference that is warped itself, whose values would jump from bin to bin. Writes
-    /// its slope.
+    /// its derivative.
     ///
     /// The windows about every other end do not overlap, so that they are hard bins in which a voxel
     /// counts by how near it is to the middle: nothing at their ends, where it goes from one to the next.
     fn smooth(
         &self,
-        cost: impl Fn(&[f64], usize) -> CostAndSlopes,
-        slope: &mut D::Buffer<f32>,
+        cost: impl Fn(&[f64], usize) -> CostAndDerivatives,
+        derivative: &mut D::Buffer<f32>,
     ) -> Result<f64> {
         let Self { device, images, bins } = *self;
         let Images { reference, moved, .. } = images;
@@ -94,12 +102,28 @@ impl<D: Device> Joint<'_, D> {
         count(&off, &mut counts)?;
         joint.extend(device.pair_histogram(reference, moved, Some(&counts), &odd, &columns)?);
         let cost = cost(&joint, columns.count);
-        let (of_even, of_odd) = cost.slopes.split_at(of_even);
+        let (of_even, of_odd) = cost.derivatives.split_at(of_even);
         let mut other = device.alloc::<f32>(reference.len())?;
-        device.pair_slopes(reference, moved, Some(&counts), &odd, &columns, of_odd, &mut other)?;
+        device.pair_derivatives(
+            reference,
+            moved,
+            Some(&counts),
+            &odd,
+            &columns,
+            of_odd,
+            &mut other,
+        )?;
         count(&near, &mut counts)?;
-        device.pair_slopes(reference, moved, Some(&counts), &even, &columns, of_even, slope)?;
-        device.eval_in_place(&(x(0) + x(1)), slope, &[&other], &[], None)?;
+        device.pair_derivatives(
+            reference,
+            moved,
+            Some(&counts),
+            &even,
+            &columns,
+            of_even,
+            derivative,
+        )?;
+        device.eval_in_place(&(x(0) + x(1)), derivative, &[&other], &[], None)?;
         Ok(cost.cost)
     }
 }
@@ -113,10 +137,10 @@ mod tests {
 
     const BINS: usize = 32;
 
-    /// The energy, and its slope as a part of the largest slope.
+    /// The energy, and its derivative as a part of the largest derivative.
     fn evaluated(device: &Cpu, reference: &[f32], moved: &[f32], smooth: bool) -> (f64, Vec<f64>) {
         let [reference, moved] = [reference, moved].map(|v| device.upload(v).unwrap());
-        let mut slope = device.alloc::<f32>(moved.len()).unwrap();
+        let mut derivative = device.alloc::<f32>(moved.len()).unwrap();
         let images = Images {
             reference: &reference,
             moved: &moved,
@@ -125,13 +149,13 @@ mod tests {
             reference_moves: smooth,
         };
         let joint = Joint { device, images, bins: BINS };
-        let energy = joint.energy(mutual_information, &mut slope).unwrap();
-        let slope = device.into_host(slope).unwrap();
-        let most = slope.iter().fold(0f32, |a, v| a.max(v.abs()));
-        (energy, slope.iter().map(|v| f64::from(v / most)).collect())
+        let energy = joint.energy(mutual_information, &mut derivative).unwrap();
+        let derivative = device.into_host(derivative).unwrap();
+        let most = derivative.iter().fold(0f32, |a, v| a.max(v.abs()));
+        (energy, derivative.iter().map(|v| f64::from(v / most)).collect())
     }
 
-    /// The most that the slope changes where one voxel of the reference goes up by one unit in the last
+    /// The most that the derivative changes where one voxel of the reference goes up by one unit in the last
     /// place, from a little below to a little above each end and middle of a bin.
     fn most_of_a_jump(smooth: bool) -> f64 {
         let (device, n) = (Cpu::new(None).unwrap(), 4096);

@@ -36,7 +36,7 @@ impl Kind for Lncc {
         &self,
         device: &D,
         images: Images<'_, D>,
-        slope: &mut D::Buffer<f32>,
+        derivative: &mut D::Buffer<f32>,
     ) -> Result<PendingEnergy> {
         let Images { reference, moved, weights, dims, .. } = images;
         let (mut energy, radius) = (device.alloc::<f64>(1)?, self.radius(dims));
@@ -47,7 +47,7 @@ impl Kind for Lncc {
             dims,
             radius,
             NOISE,
-            slope,
+            derivative,
             &mut energy,
         )?;
         Ok(PendingEnergy::arriving(device.arriving(&energy)?, 1.0))
@@ -57,11 +57,11 @@ impl Kind for Lncc {
         &self,
         device: &D,
         images: Images<'_, D>,
-        slopes: [&mut D::Buffer<f32>; 2],
+        derivatives: [&mut D::Buffer<f32>; 2],
     ) -> Result<PendingEnergy> {
         let Images { reference, moved, weights, dims, .. } = images;
         let (mut energy, radius) = (device.alloc::<f64>(1)?, self.radius(dims));
-        let [of_moved, of_reference] = slopes;
+        let [of_moved, of_reference] = derivatives;
         device.local_correlation_of_both(
             moved,
             reference,

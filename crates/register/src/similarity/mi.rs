@@ -3,7 +3,7 @@
 use super::information::information;
 use super::joint::Joint;
 use super::sums::Formula;
-use super::{CostAndSlopes, Images, Kind, OfSums, PendingEnergy};
+use super::{CostAndDerivatives, Images, Kind, OfSums, PendingEnergy};
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
 use voxalign_compute::Device;
@@ -39,16 +39,16 @@ impl Kind for Mi {
         &self,
         device: &D,
         images: Images<'_, D>,
-        slope: &mut D::Buffer<f32>,
+        derivative: &mut D::Buffer<f32>,
     ) -> Result<PendingEnergy> {
         let joint = Joint { device, images, bins: self.bins };
-        Ok(PendingEnergy::known(joint.energy(mutual_information, slope)?))
+        Ok(PendingEnergy::known(joint.energy(mutual_information, derivative)?))
     }
 }
 
 /// Mutual information, `-(H(F) + H(M) - H(F, M))` in nats, from a joint histogram.
 #[must_use]
-pub fn mutual_information(joint: &[f64], columns: usize) -> CostAndSlopes {
+pub fn mutual_information(joint: &[f64], columns: usize) -> CostAndDerivatives {
     information(joint, columns, |[hf, hm, hj]| (-(hf + hm - hj), [-1.0, -1.0, 1.0]))
 }
 
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slopes_are_derivatives() {
+    fn derivatives_match_differences() {
         let joint = [4.0, 1.0, 0.5, 2.0, 8.0, 1.0, 0.3, 2.0, 5.0, 1.0, 1.5, 2.5];
         taylor(|j| mutual_information(j, 4), &joint);
     }

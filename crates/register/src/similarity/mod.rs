@@ -2,7 +2,7 @@
 //!
 //! A similarity is a number that is minimised. Of few parameters, such as those of an affine map, it is a
 //! [function of sums](OfSums) over the overlap, which comes with its derivative in these sums. Of
-//! deformations it is an energy of two images on one grid with its slope in every voxel
+//! deformations it is an energy of two images on one grid with its derivative in every voxel
 //! ([`Kind::energy`]). A kind gives one or both; names, parameters and formulas are the same in both.
 //!
 //! A [`Similarity`] carries its own parameters:
@@ -46,13 +46,13 @@ pub use mi::{Mi, mutual_information};
 pub use ncc::{Ncc, cross_correlation};
 pub use nmi::{Nmi, normalised_mutual_information};
 pub use ssd::{Ssd, squared_difference};
-pub use sums::{CostAndSlopes, Formula, OVERLAP_WANTED, OfSums, overlap_term};
+pub use sums::{CostAndDerivatives, Formula, OVERLAP_WANTED, OfSums, overlap_term};
 
 /// Two images on one grid, calibrated to 0 to 1.
 pub struct Images<'a, D: Device> {
     /// The one that the other is compared with.
     pub reference: &'a D::Buffer<f32>,
-    /// The one in whose values slopes are.
+    /// The one in whose values derivatives are.
     pub moved: &'a D::Buffer<f32>,
     /// What voxels count.
     pub weights: Option<&'a D::Buffer<f32>>,
@@ -91,7 +91,7 @@ pub trait Kind: Parameters {
         false
     }
 
-    /// The energy of two images; writes its slope in every value of `moved`. Waits for nothing that it
+    /// The energy of two images; writes its derivative in every value of `moved`. Waits for nothing that it
     /// need not wait for.
     ///
     /// # Errors
@@ -102,20 +102,20 @@ pub trait Kind: Parameters {
         &self,
         device: &D,
         images: Images<'_, D>,
-        slope: &mut D::Buffer<f32>,
+        derivative: &mut D::Buffer<f32>,
     ) -> Result<PendingEnergy>
     where
         Self: Sized,
     {
-        let _ = (device, images, slope);
+        let _ = (device, images, derivative);
         Err(RegisterError::option(
             "similarity",
             std::any::type_name::<Self>().rsplit(':').next().unwrap_or_default().to_lowercase(),
-            "it has no slope in every voxel; it is for affine registration",
+            "it has no derivative in every voxel; it is for affine registration",
         ))
     }
 
-    /// As [`energy`](Self::energy) of two images of which each is the other's reference: the slope in the
+    /// As [`energy`](Self::energy) of two images of which each is the other's reference: the derivative in the
     /// values of `moved`, that in those of the `reference`, and the mean of both energies.
     ///
     /// # Errors
@@ -124,12 +124,12 @@ pub trait Kind: Parameters {
         &self,
         device: &D,
         images: Images<'_, D>,
-        slopes: [&mut D::Buffer<f32>; 2],
+        derivatives: [&mut D::Buffer<f32>; 2],
     ) -> Result<PendingEnergy>
     where
         Self: Sized,
     {
-        let [of_moved, of_reference] = slopes;
+        let [of_moved, of_reference] = derivatives;
         let energy = self.energy(device, images, of_moved)?;
         Ok(energy.mean(self.energy(device, images.exchanged(), of_reference)?))
     }
@@ -195,7 +195,7 @@ impl Similarity {
         of_sums.is_some_and(|s| !matches!(s.formula, Formula::Joint(_)))
     }
 
-    /// Whether it has an energy with a slope in every voxel: for deformations.
+    /// Whether it has an energy with a derivative in every voxel: for deformations.
     #[must_use]
     pub fn has_energy(&self) -> bool {
         each_similarity!(self, kind => kind.has_energy())

@@ -1,7 +1,7 @@
 //! Normalised cross correlation.
 
 use super::sums::{Formula, is_flat};
-use super::{CostAndSlopes, Kind, OfSums};
+use super::{CostAndDerivatives, Kind, OfSums};
 use serde::{Deserialize, Serialize};
 use voxalign_options::Parameters;
 
@@ -24,9 +24,9 @@ impl Kind for Ncc {
 /// Normalised cross correlation: `1 - cov(x, y) / sqrt(var x var y)`, between 0 and 2, from the
 /// moments `1, x, y, x^2, y^2, x y`; 1 where one of the images is constant in the overlap.
 #[must_use]
-pub fn cross_correlation(m: &[f64]) -> CostAndSlopes {
+pub fn cross_correlation(m: &[f64]) -> CostAndDerivatives {
     let n = m[0];
-    let flat = CostAndSlopes { cost: 1.0, slopes: vec![0.0; 6] };
+    let flat = CostAndDerivatives { cost: 1.0, derivatives: vec![0.0; 6] };
     if n <= 0.0 {
         return flat;
     }
@@ -41,7 +41,7 @@ pub fn cross_correlation(m: &[f64]) -> CostAndSlopes {
     let r = c / root;
     // d r = dc / root - r / 2 (dvx / vx + dvy / vy)
     let (a, b) = (r / (2.0 * vx), r / (2.0 * vy));
-    let slopes = vec![
+    let derivatives = vec![
         -(mx * my / root - a * mx * mx - b * my * my),
         -(-my / root + 2.0 * a * mx),
         -(-mx / root + 2.0 * b * my),
@@ -49,7 +49,7 @@ pub fn cross_correlation(m: &[f64]) -> CostAndSlopes {
         b,
         -1.0 / root,
     ];
-    CostAndSlopes { cost: 1.0 - r, slopes }
+    CostAndDerivatives { cost: 1.0 - r, derivatives }
 }
 
 #[cfg(test)]
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slopes_are_derivatives() {
+    fn derivatives_match_differences() {
         taylor(cross_correlation, &[30.0, 4.0, -3.0, 40.0, 35.0, 20.0]);
     }
 

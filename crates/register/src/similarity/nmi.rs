@@ -3,7 +3,7 @@
 use super::information::information;
 use super::joint::Joint;
 use super::sums::Formula;
-use super::{CostAndSlopes, Images, Kind, OfSums, PendingEnergy};
+use super::{CostAndDerivatives, Images, Kind, OfSums, PendingEnergy};
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
 use voxalign_compute::Device;
@@ -39,17 +39,17 @@ impl Kind for Nmi {
         &self,
         device: &D,
         images: Images<'_, D>,
-        slope: &mut D::Buffer<f32>,
+        derivative: &mut D::Buffer<f32>,
     ) -> Result<PendingEnergy> {
         let joint = Joint { device, images, bins: self.bins };
-        Ok(PendingEnergy::known(joint.energy(normalised_mutual_information, slope)?))
+        Ok(PendingEnergy::known(joint.energy(normalised_mutual_information, derivative)?))
     }
 }
 
 /// Normalised mutual information (Studholme et al. 1999), `-(H(F) + H(M)) / H(F, M)`, between -2
 /// and -1, from a joint histogram.
 #[must_use]
-pub fn normalised_mutual_information(joint: &[f64], columns: usize) -> CostAndSlopes {
+pub fn normalised_mutual_information(joint: &[f64], columns: usize) -> CostAndDerivatives {
     information(joint, columns, |[hf, hm, hj]| {
         if hj <= 1e-12 {
             return (-1.0, [0.0; 3]);
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slopes_are_derivatives() {
+    fn derivatives_match_differences() {
         let joint = [4.0, 1.0, 0.5, 2.0, 8.0, 1.0, 0.3, 2.0, 5.0, 1.0, 1.5, 2.5];
         taylor(|j| normalised_mutual_information(j, 4), &joint);
     }

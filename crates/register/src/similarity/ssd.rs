@@ -1,7 +1,7 @@
 //! Mean squared difference.
 
 use super::sums::Formula;
-use super::{CostAndSlopes, Images, Kind, OfSums, PendingEnergy};
+use super::{CostAndDerivatives, Images, Kind, OfSums, PendingEnergy};
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
 use voxalign_compute::ops::elementwise::{param, scalar, x};
@@ -33,51 +33,51 @@ impl Kind for Ssd {
         &self,
         device: &D,
         images: Images<'_, D>,
-        slope: &mut D::Buffer<f32>,
+        derivative: &mut D::Buffer<f32>,
     ) -> Result<PendingEnergy> {
         let Images { reference, moved, weights, .. } = images;
         if let Some(weights) = weights {
-            let energy = weighted(device, reference, moved, weights, slope)?;
+            let energy = weighted(device, reference, moved, weights, derivative)?;
             return Ok(PendingEnergy::known(energy));
         }
         let n = reference.len().max(1) as f64;
         let mut sum = device.alloc::<f64>(1)?;
         let what = [Reduction::SumSquaredDifference(0, 1)];
         device.reduce_into(&[moved, reference], &what, &mut sum)?;
-        let slopes = (x(0) - x(1)) * param(0);
-        device.eval(&slopes, &[moved, reference], &[(2.0 / n) as f32], None, slope)?;
+        let derivatives = (x(0) - x(1)) * param(0);
+        device.eval(&derivatives, &[moved, reference], &[(2.0 / n) as f32], None, derivative)?;
         Ok(PendingEnergy::arriving(device.arriving(&sum)?, n))
     }
 }
 
-/// The mean squared difference `Σ w (m − f)² / Σ w` and its slope.
+/// The mean squared difference `Σ w (m − f)² / Σ w` and its derivative.
 fn weighted<D: Device>(
     device: &D,
     fixed: &D::Buffer<f32>,
     moved: &D::Buffer<f32>,
     weights: &D::Buffer<f32>,
-    slope: &mut D::Buffer<f32>,
+    derivative: &mut D::Buffer<f32>,
 ) -> Result<f64> {
     let mut total = device.alloc::<f64>(1)?;
     device.reduce_into(&[weights], &[Reduction::Sum(0)], &mut total)?;
-    let slopes = (x(0) - x(1)) * x(2) * 2.0 / scalar(0);
-    device.eval(&slopes, &[moved, fixed, weights], &[], Some(&total), slope)?;
-    // Σ w d² / Σ w is half of Σ slope d.
-    let dots =
-        device.reduce(&[slope, moved, fixed], &[Reduction::Dot(0, 1), Reduction::Dot(0, 2)])?;
+    let derivatives = (x(0) - x(1)) * x(2) * 2.0 / scalar(0);
+    device.eval(&derivatives, &[moved, fixed, weights], &[], Some(&total), derivative)?;
+    // Σ w d² / Σ w is half of Σ derivative d.
+    let dots = device
+        .reduce(&[derivative, moved, fixed], &[Reduction::Dot(0, 1), Reduction::Dot(0, 2)])?;
     Ok(0.5 * (dots[0] - dots[1]))
 }
 
 /// Mean squared difference, `sum w (x - y)^2 / sum w`, from the moments
 /// `1, x, y, x^2, y^2, x y`. In units of the fixed image's variance, as images are normalised.
 #[must_use]
-pub fn squared_difference(m: &[f64]) -> CostAndSlopes {
+pub fn squared_difference(m: &[f64]) -> CostAndDerivatives {
     let n = m[0];
     if n <= 0.0 {
-        return CostAndSlopes { cost: 4.0, slopes: vec![0.0; 6] };
+        return CostAndDerivatives { cost: 4.0, derivatives: vec![0.0; 6] };
     }
     let cost = (m[3] + m[4] - 2.0 * m[5]) / n;
-    CostAndSlopes { cost, slopes: vec![-cost / n, 0.0, 0.0, 1.0 / n, 1.0 / n, -2.0 / n] }
+    CostAndDerivatives { cost, derivatives: vec![-cost / n, 0.0, 0.0, 1.0 / n, 1.0 / n, -2.0 / n] }
 }
 
 #[cfg(test)]
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slopes_are_derivatives() {
+    fn derivatives_match_differences() {
         taylor(squared_difference, &[30.0, 4.0, -3.0, 40.0, 35.0, 20.0]);
     }
 

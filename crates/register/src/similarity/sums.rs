@@ -5,22 +5,22 @@
 
 /// A cost and its derivative in every sum.
 #[derive(Debug, Clone, PartialEq)]
-pub struct CostAndSlopes {
+pub struct CostAndDerivatives {
     /// The cost.
     pub cost: f64,
     /// Its derivative in each of the sums.
-    pub slopes: Vec<f64>,
+    pub derivatives: Vec<f64>,
 }
 
 /// The sums over an overlap that a similarity is a function of.
 #[derive(Debug, Clone, Copy)]
 pub enum Formula {
     /// Of the moving values and their squares in each bin of the fixed image: `N_i`, `S1_i`, `S2_i`.
-    Ratio(fn(&[f64]) -> CostAndSlopes),
+    Ratio(fn(&[f64]) -> CostAndDerivatives),
     /// Of both images' values, squares and products: `1, x, y, x^2, y^2, x y`, no histogram.
-    Moments(fn(&[f64]) -> CostAndSlopes),
+    Moments(fn(&[f64]) -> CostAndDerivatives),
     /// Of the pairs of bins of both images, a joint histogram with so many columns.
-    Joint(fn(&[f64], usize) -> CostAndSlopes),
+    Joint(fn(&[f64], usize) -> CostAndDerivatives),
 }
 
 /// A similarity as a function of sums, for affine maps.
@@ -64,20 +64,24 @@ pub fn overlap_term(fraction: f64) -> (f64, f64) {
     if lack > 0.0 { (lack * lack, -2.0 * lack / OVERLAP_WANTED) } else { (0.0, 0.0) }
 }
 
-/// Holds slopes against differences.
+/// Holds derivatives against differences.
 #[cfg(test)]
-pub(super) fn taylor(f: impl Fn(&[f64]) -> CostAndSlopes, at: &[f64]) {
+pub(super) fn taylor(f: impl Fn(&[f64]) -> CostAndDerivatives, at: &[f64]) {
     let base = f(at);
-    assert_eq!(base.slopes.len(), at.len());
+    assert_eq!(base.derivatives.len(), at.len());
     for i in 0..at.len() {
         let h = 1e-5 * at[i].abs().max(1e-2);
         let mut up = at.to_vec();
         up[i] += h;
         let mut down = at.to_vec();
         down[i] -= h;
-        let slope = (f(&up).cost - f(&down).cost) / (2.0 * h);
-        let error = (slope - base.slopes[i]).abs();
-        assert!(error < 1e-6 * (1.0 + slope.abs()), "{i}: {slope} {}", base.slopes[i]);
+        let derivative = (f(&up).cost - f(&down).cost) / (2.0 * h);
+        let error = (derivative - base.derivatives[i]).abs();
+        assert!(
+            error < 1e-6 * (1.0 + derivative.abs()),
+            "{i}: {derivative} {}",
+            base.derivatives[i]
+        );
     }
 }
 
@@ -90,7 +94,7 @@ mod tests {
         assert_eq!(overlap_term(0.8), (0.0, 0.0));
         assert_eq!(overlap_term(0.0).0, 1.0);
         let h = 1e-6;
-        let slope = (overlap_term(0.2 + h).0 - overlap_term(0.2 - h).0) / (2.0 * h);
-        assert!((slope - overlap_term(0.2).1).abs() < 1e-6);
+        let derivative = (overlap_term(0.2 + h).0 - overlap_term(0.2 - h).0) / (2.0 * h);
+        assert!((derivative - overlap_term(0.2).1).abs() < 1e-6);
     }
 }

@@ -361,9 +361,9 @@ fn the_same_bits() {
     }
 }
 
-/// The slope of every similarity is the derivative of its energy.
+/// The derivative of every similarity is the derivative of its energy.
 #[test]
-fn slopes_are_derivatives() {
+fn derivatives_match_differences() {
     let device = Cpu::new(None).unwrap();
     let dims = [24, 20, 18];
     let n: usize = dims.iter().product();
@@ -388,16 +388,16 @@ fn slopes_are_derivatives() {
             let mut energy = |t: f64| {
                 let moved: Vec<f32> =
                     m.iter().zip(&w).map(|(m, w)| m + t as f32 * (w - 0.5)).collect();
-                let slopes = &mut [device.alloc::<f32>(n).unwrap()];
+                let derivatives = &mut [device.alloc::<f32>(n).unwrap()];
                 let moved = upload(&moved);
                 let (reference, weights) = (&upload(&f), weights.as_ref());
                 let images = [Images { reference, moved: &moved, weights, dims, reference_moves }];
                 let at = Maps { images: &images, carried: [None, None] };
                 let mut none = [0, 1].map(|_| device.alloc::<f32>(0).unwrap());
-                let (reference_slopes, covectors) = (&mut [], none.each_mut());
-                let mut out = Gradient { slopes, reference_slopes, covectors };
+                let (reference_derivatives, covectors) = (&mut [], none.each_mut());
+                let mut out = Gradient { derivatives, reference_derivatives, covectors };
                 let e = metric.evaluate(&device, &at, &mut out).unwrap().wait().unwrap();
-                (e, device.download(&slopes[0]).unwrap())
+                (e, device.download(&derivatives[0]).unwrap())
             };
             let h = 0.01;
             let expected = (energy(h).0 - energy(-h).0) / (2.0 * h);

@@ -5,10 +5,10 @@ use crate::cpu::Cpu;
 use crate::cpu::simd::{LANES, Vectors, kernel};
 use crate::cpu::stencil::{TASK, gradient_row};
 
-/// `out = slope gradient(image)`, or added to it. All arguments have been checked.
+/// `out = derivative gradient(image)`, or added to it. All arguments have been checked.
 pub(super) fn force(
     cpu: &Cpu,
-    slope: &[f32],
+    derivative: &[f32],
     image: &[f32],
     dims: Dims,
     spacing: [f64; 3],
@@ -19,11 +19,11 @@ pub(super) fn force(
     let inverse = spacing.map(|h| 1.0 / h);
     cpu.chunks_mut_3(out, rows * dims[0], |task, out| {
         let first = task * rows;
-        let slope = &slope[first * dims[0]..][..out[0].len()];
+        let derivative = &derivative[first * dims[0]..][..out[0].len()];
         if add {
-            force_rows::<true>(cpu.simd(), slope, image, dims, inverse, first, out);
+            force_rows::<true>(cpu.simd(), derivative, image, dims, inverse, first, out);
         } else {
-            force_rows::<false>(cpu.simd(), slope, image, dims, inverse, first, out);
+            force_rows::<false>(cpu.simd(), derivative, image, dims, inverse, first, out);
         }
     });
 }
@@ -31,7 +31,7 @@ pub(super) fn force(
 kernel! {
     fn force_rows<V, const ADD: bool>(
         v,
-        slope: &[f32],
+        derivative: &[f32],
         image: &[f32],
         dims: Dims,
         inverse: [f64; 3],
@@ -41,32 +41,38 @@ kernel! {
         let nx = dims[0];
         let mut gradient = vec![0f32; 3 * nx];
         let mut out = out;
-        for (i, slope) in slope.chunks(nx).enumerate() {
+        for (i, derivative) in derivative.chunks(nx).enumerate() {
             let at = [(first + i) % dims[1], (first + i) / dims[1]];
             let (x, rest) = gradient.split_at_mut(nx);
             let (y, z) = rest.split_at_mut(nx);
             gradient_row(v, image, dims, inverse, at, [x, y, z]);
             for (out, gradient) in out.iter_mut().zip(gradient.chunks(nx)) {
-                weighted::<V, ADD>(v, slope, gradient, &mut out[i * nx..][..nx]);
+                weighted::<V, ADD>(v, derivative, gradient, &mut out[i * nx..][..nx]);
             }
         }
     }
 }
 
-/// `slope gradient`, added to `out` if `ADD`.
+/// `derivative gradient`, added to `out` if `ADD`.
 #[inline(always)]
-fn weighted<V: Vectors, const ADD: bool>(v: V, slope: &[f32], gradient: &[f32], out: &mut [f32]) {
+fn weighted<V: Vectors, const ADD: bool>(
+    v: V,
+    derivative: &[f32],
+    gradient: &[f32],
+    out: &mut [f32],
+) {
     let (groups, rest) = out.as_chunks_mut::<LANES>();
     let done = groups.len() * LANES;
-    for (out, (slope, gradient)) in
-        groups.iter_mut().zip(slope.as_chunks().0.iter().zip(gradient.as_chunks().0))
+    for (out, (derivative, gradient)) in
+        groups.iter_mut().zip(derivative.as_chunks().0.iter().zip(gradient.as_chunks().0))
     {
-        let force = v.mul(v.load(slope), v.load(gradient));
+        let force = v.mul(v.load(derivative), v.load(gradient));
         v.store(if ADD { v.add(v.load(out), force) } else { force }, out);
     }
-    for (out, (slope, gradient)) in rest.iter_mut().zip(slope[done..].iter().zip(&gradient[done..]))
+    for (out, (derivative, gradient)) in
+        rest.iter_mut().zip(derivative[done..].iter().zip(&gradient[done..]))
     {
-        let force = slope * gradient;
+        let force = derivative * gradient;
         *out = if ADD { *out + force } else { force };
     }
 }

@@ -78,11 +78,11 @@ fn residual<V: Vectors>(
     let zero = v.splat(0.0);
     let (mut r, mut jacobian) = (w, [w; 3]);
     for a in 0..3 {
-        let (u, slopes) = linear.slopes(v, field[grid.axes[a]], &grid.strides);
+        let (u, derivatives) = linear.derivatives(v, field[grid.axes[a]], &grid.strides);
         r[a] = v.add(w[a], u);
         for b in 0..3 {
             // Beyond the border nothing changes.
-            jacobian[a][b] = v.select(v.eq(w[b], step[b].inside), slopes[b], zero);
+            jacobian[a][b] = v.select(v.eq(w[b], step[b].inside), derivatives[b], zero);
         }
         jacobian[a][a] = v.add(jacobian[a][a], one);
     }

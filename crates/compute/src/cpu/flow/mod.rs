@@ -51,16 +51,16 @@ impl Flow for Cpu {
 
     fn force(
         &self,
-        slope: &CpuBuffer<f32>,
+        derivative: &CpuBuffer<f32>,
         image: &CpuBuffer<f32>,
         dims: Dims,
         spacing: [f64; 3],
         add: bool,
         out: &mut CpuBuffer<f32>,
     ) -> Result<()> {
-        check_force(slope.len(), image.len(), dims, spacing, out.len())?;
-        let (slope, image) = (slope.as_slice(), image.as_slice());
-        force::force(self, slope, image, dims, spacing, add, out.as_mut_slice());
+        check_force(derivative.len(), image.len(), dims, spacing, out.len())?;
+        let (derivative, image) = (derivative.as_slice(), image.as_slice());
+        force::force(self, derivative, image, dims, spacing, add, out.as_mut_slice());
         Ok(())
     }
 

@@ -58,7 +58,7 @@ pub(in crate::cpu) fn weights<V: Vectors>(v: V, t: V::F) -> [V::F; 4] {
 
 /// The derivatives of the four weights.
 #[inline(always)]
-pub(in crate::cpu) fn slopes<V: Vectors>(v: V, t: V::F) -> [V::F; 4] {
+pub(in crate::cpu) fn derivatives<V: Vectors>(v: V, t: V::F) -> [V::F; 4] {
     let half = v.splat(0.5);
     let three_halves = v.splat(1.5);
     let s = v.sub(v.splat(1.0), t);
@@ -149,15 +149,15 @@ kernel! {
             while at < end {
                 if let Some(sample) = prepared.sample::<true>(at, (end - at).min(LANES)) {
                     let (column, t, within) = place(v, &columns, sample.y);
-                    let (b, d) = (weights(v, t), slopes(v, t));
+                    let (b, d) = (weights(v, t), derivatives(v, t));
                     let mut value = zero;
-                    let mut slope = zero;
+                    let mut derivative = zero;
                     for k in 0..4 {
                         let c = v.gather(&row[k..], column);
                         value = v.add(value, v.mul(c, b[k]));
-                        slope = v.add(slope, v.mul(c, d[k]));
+                        derivative = v.add(derivative, v.mul(c, d[k]));
                     }
-                    let c = v.select(within, v.mul(slope, v.splat(columns.per_value)), zero);
+                    let c = v.select(within, v.mul(derivative, v.splat(columns.per_value)), zero);
                     let c = v.mul(c, sample.w);
                     for r in 0..3 {
                         let mut term = v.mul(c, sample.dy[r]);

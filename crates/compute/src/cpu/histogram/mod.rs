@@ -7,7 +7,7 @@ mod sums;
 
 /// What the histograms of pairs have in common with those of samples.
 pub(super) mod windows {
-    pub(in crate::cpu) use super::joint::{Columns, place, slopes, weights};
+    pub(in crate::cpu) use super::joint::{Columns, derivatives, place, weights};
 }
 
 use crate::cpu::{Cpu, CpuBuffer};
@@ -216,19 +216,19 @@ impl Histogram for Cpu {
         samples: &CpuSamples,
         moving: &MovingView<'_, Cpu>,
         maps: &[AffineMap],
-        slopes: &(dyn Fn(usize, &[f64]) -> Vec<f64> + Sync),
+        derivatives: &(dyn Fn(usize, &[f64]) -> Vec<f64> + Sync),
     ) -> Result<Vec<SumsAndGradient>> {
         let mut all = self.binned(terms, scheme, samples, moving, maps, true)?;
         let size = samples.layout.bins * terms.count();
         // One pass gave the derivative of every sum; here they are put together.
         let gradients = self.try_collect(all.len(), |m| {
-            let (sums, derivatives) = all[m].split_at(size);
-            let slopes = slopes(m, sums);
-            check_len("slopes", size, slopes.len())?;
+            let (sums, by_map) = all[m].split_at(size);
+            let derivatives = derivatives(m, sums);
+            check_len("derivatives", size, derivatives.len())?;
             let mut total = [0.0; 12];
-            for (slope, row) in slopes.iter().zip(derivatives.chunks_exact(12)) {
+            for (derivative, row) in derivatives.iter().zip(by_map.chunks_exact(12)) {
                 for (t, v) in total.iter_mut().zip(row) {
-                    *t += slope * v;
+                    *t += derivative * v;
                 }
             }
             Ok(total)

@@ -26,7 +26,7 @@ fn values<V: Vectors, const MOMENTS: bool>(v: V, x: V::F, y: V::F) -> [V::F; MOS
 
 /// Derivatives of the active terms in y.
 #[inline(always)]
-fn slopes<V: Vectors, const MOMENTS: bool>(v: V, x: V::F, y: V::F) -> [V::F; 3] {
+fn term_derivatives<V: Vectors, const MOMENTS: bool>(v: V, x: V::F, y: V::F) -> [V::F; 3] {
     [v.splat(1.0), v.add(y, y), if MOMENTS { x } else { v.splat(0.0) }]
 }
 
@@ -81,9 +81,9 @@ kernel! {
                         s[k] = v.add(s[k], v.mul(sample.w, values[k]));
                     }
                     if GRAD {
-                        let slopes = slopes::<V, MOMENTS>(v, x, sample.y);
+                        let of_terms = term_derivatives::<V, MOMENTS>(v, x, sample.y);
                         for k in 0..active.len() {
-                            let c = v.mul(sample.w, slopes[k]);
+                            let c = v.mul(sample.w, of_terms[k]);
                             for r in 0..3 {
                                 outer(v, &mut g[k], r, v.mul(c, sample.dy[r]), &sample.local);
                             }
@@ -158,7 +158,7 @@ pub(super) fn direct(
             let Some(v) = prepared.sample::<true>(at, 1) else { continue };
             let first = |lanes: Lanes| f64::from(lanes[0]);
             let (w, x, y) = (first(v.w), first(prepared.fixed(at)), first(v.y));
-            let (values, slopes) = match terms {
+            let (values, of_terms) = match terms {
                 Terms::Ratio => ([1.0, y, y * y, 0., 0., 0.], [0.0, 1.0, 2.0 * y, 0., 0., 0.]),
                 Terms::Moments => {
                     ([1.0, x, y, x * x, y * y, x * y], [0.0, 0.0, 1.0, 0.0, 2.0 * y, x])
@@ -170,7 +170,7 @@ pub(super) fn direct(
                 if gradient {
                     for r in 0..3 {
                         let dw = v.dw.map_or(0.0, |d| first(d[r]));
-                        let c = w * slopes[k] * first(v.dy[r]) + values[k] * dw;
+                        let c = w * of_terms[k] * first(v.dy[r]) + values[k] * dw;
                         let row = &mut derivatives[(bin * count + k) * 12 + 4 * r..];
                         for a in 0..3 {
                             row[a] += c * (f64::from(run.origin[a]) + first(v.local[a]));

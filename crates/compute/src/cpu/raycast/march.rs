@@ -7,7 +7,7 @@ use crate::ops::raycast::{BRICK, RayFrame};
 /// What is made of the samples.
 pub(super) const INTEGRAL: usize = 0;
 pub(super) const MAXIMUM: usize = 1;
-pub(super) const SLOPES: usize = 2;
+pub(super) const DERIVATIVES: usize = 2;
 
 /// Samples from one look at the map of what is empty to the next.
 pub(super) const LOOK: usize = 8;
@@ -107,7 +107,7 @@ fn inside<V: Vectors>(v: V, rays: &Rays<V>, range: [f32; 2]) -> [f32; 2] {
 }
 
 kernel! {
-    /// The rays of sixteen pixels: sums or maxima, and with `SLOPES` the sums of gradients after them.
+    /// The rays of sixteen pixels: sums or maxima, and with `DERIVATIVES` the sums of gradients after them.
     pub(super) fn march<V, const KIND: usize>(
         v, volume: &CpuRayVolume, frame: &RayFrame, columns: &Lanes, rows: &Lanes,
         out: &mut [Lanes; 7],
@@ -178,7 +178,7 @@ kernel! {
                 let along_y = [mix(v, fy, along_x[0]), mix(v, fy, along_x[1])];
                 let value = mix(v, fz, along_y);
                 sum = if KIND == MAXIMUM { v.max(value, sum) } else { v.add(sum, value) };
-                if KIND == SLOPES {
+                if KIND == DERIVATIVES {
                     let d = [
                         v.sub(cells[0][1], cells[0][0]),
                         v.sub(cells[1][1], cells[1][0]),
@@ -215,7 +215,7 @@ kernel! {
         let square = v.add(v.splat(s[0]), v.add(v.mul(columns, u_part), v.mul(rows, v_part)));
         let length = v.sqrt(v.max(square, zero));
         v.store(v.mul(sum, length), &mut out[0]);
-        if KIND == SLOPES {
+        if KIND == DERIVATIVES {
             for a in 0..3 {
                 v.store(v.mul(at[a], length), &mut out[1 + a]);
                 v.store(v.mul(along[a], length), &mut out[4 + a]);
@@ -225,14 +225,14 @@ kernel! {
 }
 
 kernel! {
-    /// Sums of products of weights and slopes: alone, times the columns, times the rows of their pixels.
+    /// Sums of products of weights and derivatives: alone, times the columns, times the rows of their pixels.
     pub(super) fn products<V>(
-        v, weights: &[Lanes], slopes: &[Lanes], columns: &[Lanes], rows: &[Lanes],
+        v, weights: &[Lanes], derivatives: &[Lanes], columns: &[Lanes], rows: &[Lanes],
     ) -> [f64; 3] {
         let mut sums = [v.splat_wide(0.0); 3];
         let pixels = columns.iter().zip(rows);
-        for ((weight, slope), (column, row)) in weights.iter().zip(slopes).zip(pixels) {
-            let product = v.mul_wide(v.widen(v.load(weight)), v.widen(v.load(slope)));
+        for ((weight, derivative), (column, row)) in weights.iter().zip(derivatives).zip(pixels) {
+            let product = v.mul_wide(v.widen(v.load(weight)), v.widen(v.load(derivative)));
             sums[0] = v.add_wide(sums[0], product);
             sums[1] = v.add_wide(sums[1], v.mul_wide(product, v.widen(v.load(column))));
             sums[2] = v.add_wide(sums[2], v.mul_wide(product, v.widen(v.load(row))));

@@ -12,9 +12,9 @@ use crate::error::{ComputeError, Result};
 use crate::host::zeroed;
 use crate::ops::Raycast;
 use crate::ops::raycast::{
-    Along, BRICK, Pixels, RayFrame, RayView, Traversable, Traversal, ViewSlopes, adjoint_units,
-    bricks, check_backproject, check_pick, check_project, check_ray_volume, check_slopes,
-    check_weights, leaps, occupied_by,
+    Along, BRICK, Pixels, RayFrame, RayView, Traversable, Traversal, ViewDerivatives,
+    adjoint_units, bricks, check_backproject, check_derivatives, check_pick, check_project,
+    check_ray_volume, check_weights, leaps, occupied_by,
 };
 use std::sync::atomic::{AtomicI64, Ordering};
 use voxalign_image::memory;
@@ -210,23 +210,23 @@ impl Raycast for Cpu {
         Ok(())
     }
 
-    fn project_with_slopes(
+    fn project_with_derivatives(
         &self,
         volume: &CpuRayVolume,
         views: &[RayView],
         pixels: &Pixels,
         step: f64,
         out: &mut CpuBuffer<f32>,
-        slopes: &mut CpuBuffer<f32>,
+        derivatives: &mut CpuBuffer<f32>,
     ) -> Result<()> {
         let traversal = Traversal::trilinear(step);
         let frames = check_project(volume.dims, views, pixels, traversal, out.len())?;
-        check_slopes(views.len(), pixels, slopes.len())?;
+        check_derivatives(views.len(), pixels, derivatives.len())?;
         let n = pixels.len();
-        let slopes = slopes.as_mut_slice().chunks_mut(6 * n);
-        let all = out.as_mut_slice().chunks_mut(n).zip(slopes).zip(&frames);
-        for ((out, slopes), frame) in all {
-            let mut planes = std::iter::once(out).chain(slopes.chunks_mut(n));
+        let derivatives = derivatives.as_mut_slice().chunks_mut(6 * n);
+        let all = out.as_mut_slice().chunks_mut(n).zip(derivatives).zip(&frames);
+        for ((out, derivatives), frame) in all {
+            let mut planes = std::iter::once(out).chain(derivatives.chunks_mut(n));
             let planes: [&mut [f32]; 7] =
                 std::array::from_fn(|_| planes.next().unwrap_or_default());
             self.chunks_mut_of(planes, TASK, |task, mut planes| {
@@ -234,7 +234,7 @@ impl Raycast for Cpu {
                 let mut found = [[0.0; LANES]; 7];
                 for (packet, (columns, rows)) in columns.iter().zip(&rows).enumerate() {
                     let simd = self.simd();
-                    march::march::<{ march::SLOPES }>(
+                    march::march::<{ march::DERIVATIVES }>(
                         simd, volume, frame, columns, rows, &mut found,
                     );
                     for (plane, found) in planes.iter_mut().zip(&found) {
@@ -248,33 +248,34 @@ impl Raycast for Cpu {
         Ok(())
     }
 
-    fn view_slopes(
+    fn view_derivatives(
         &self,
         views: usize,
         pixels: &Pixels,
         weights: &CpuBuffer<f32>,
-        slopes: &CpuBuffer<f32>,
-    ) -> Result<Vec<ViewSlopes>> {
+        derivatives: &CpuBuffer<f32>,
+    ) -> Result<Vec<ViewDerivatives>> {
         check_weights(weights.len(), views, pixels)?;
-        check_slopes(views, pixels, slopes.len())?;
-        let (n, weights, slopes) = (pixels.len(), weights.as_slice(), slopes.as_slice());
+        check_derivatives(views, pixels, derivatives.len())?;
+        let (n, weights, derivatives) = (pixels.len(), weights.as_slice(), derivatives.as_slice());
         let parts = n.div_ceil(SUMMED);
         let of_part = |task: usize| {
             let (view, first) = (task / parts, task % parts * SUMMED);
             let count = SUMMED.min(n - first);
             let (columns, rows) = packets(pixels, first, count);
             let weights = in_packets(&weights[view * n + first..][..count]);
-            let mut sums: ViewSlopes = [[0.0; 3]; 6];
+            let mut sums: ViewDerivatives = [[0.0; 3]; 6];
             for (plane, sums) in sums.iter_mut().enumerate() {
-                let slopes = in_packets(&slopes[(view * 6 + plane) * n + first..][..count]);
-                *sums = march::products(self.simd(), &weights, &slopes, &columns, &rows);
+                let derivatives =
+                    in_packets(&derivatives[(view * 6 + plane) * n + first..][..count]);
+                *sums = march::products(self.simd(), &weights, &derivatives, &columns, &rows);
             }
             sums
         };
-        let mut found = memory::filled::<ViewSlopes>(views * parts, [[0.0; 3]; 6])?;
+        let mut found = memory::filled::<ViewDerivatives>(views * parts, [[0.0; 3]; 6])?;
         self.chunks_mut(&mut found, 1, |task, found| found.fill(of_part(task)));
-        let together = |parts: &[ViewSlopes]| {
-            let mut all: ViewSlopes = [[0.0; 3]; 6];
+        let together = |parts: &[ViewDerivatives]| {
+            let mut all: ViewDerivatives = [[0.0; 3]; 6];
             for part in parts {
                 for (all, part) in all.iter_mut().flatten().zip(part.iter().flatten()) {
                     *all += part;

@@ -88,7 +88,7 @@ impl<V: Vectors> Linear<V> {
 
     /// The value, and the derivatives along the axes.
     #[inline(always)]
-    pub(in crate::cpu) fn slopes(
+    pub(in crate::cpu) fn derivatives(
         &self,
         v: V,
         src: &[f32],
@@ -105,9 +105,9 @@ impl<V: Vectors> Linear<V> {
         let (near, far) = (self.between(v, 1, at[0], at[1]), self.between(v, 1, at[2], at[3]));
         let x = [self.between(v, 1, along[0], along[1]), self.between(v, 1, along[2], along[3])];
         let y = [v.sub(at[1], at[0]), v.sub(at[3], at[2])];
-        let slopes =
+        let derivatives =
             [self.between(v, 2, x[0], x[1]), self.between(v, 2, y[0], y[1]), v.sub(far, near)];
-        (self.between(v, 2, near, far), slopes)
+        (self.between(v, 2, near, far), derivatives)
     }
 }
 

@@ -1,12 +1,12 @@
-//! Local correlation and its slope in one pass.
+//! Local correlation and its derivative in one pass.
 //!
 //! With `p = 2 w A / (B C)`, `q = p A / C` and `r = p f̄ − q m̄` at the centres of windows, and `Σ` over
 //! the centres of the windows that a voxel is in (which are those in the window about the voxel, also at
-//! the border), the slope is `−(f Σ p − m Σ q − Σ r) / Σ w`.
+//! the border), the derivative is `−(f Σ p − m Σ q − Σ r) / Σ w`.
 //!
 //! A task takes some rows and slices. It goes from slice to slice: products of the voxels are summed
 //! along y, then along z, then along x; the coefficients made of the sums are summed along x, y and z,
-//! and make the slope some slices behind. What is kept in between stays in the caches. The sums do not
+//! and make the derivative some slices behind. What is kept in between stays in the caches. The sums do not
 //! depend on how the grid is cut into tasks.
 
 use std::ops::Range;
@@ -36,7 +36,7 @@ pub(super) struct Job<'a> {
     /// Below the sizes.
     pub(super) radius: [usize; 3],
     pub(super) noise: f32,
-    /// The factor of the slope.
+    /// The factor of the derivative.
     pub(super) scale: f32,
 }
 
@@ -93,17 +93,17 @@ fn mean(image: &[f32], dims: Dims) -> f32 {
     if mean.is_finite() { mean } else { 0.0 }
 }
 
-/// A block of rows and slices, and what is found there: for each slice the rows of the slope, and
+/// A block of rows and slices, and what is found there: for each slice the rows of the derivative, and
 /// `Σ w c` of each of them.
 struct Task<'a> {
     rows: Range<usize>,
     slices: Range<usize>,
-    slope: Vec<&'a mut [f32]>,
+    derivative: Vec<&'a mut [f32]>,
     energy: Vec<&'a mut [f64]>,
 }
 
-/// Writes the slope. Gives `Σ w c`.
-pub(super) fn run(cpu: &Cpu, job: &Job<'_>, slope: &mut [f32]) -> Result<f64> {
+/// Writes the derivative. Gives `Σ w c`.
+pub(super) fn run(cpu: &Cpu, job: &Job<'_>, derivative: &mut [f32]) -> Result<f64> {
     let [nx, ny, nz] = job.dims;
     let [_, ry, rz] = job.radius;
     let centres = Centres::of(job);
@@ -123,16 +123,16 @@ pub(super) fn run(cpu: &Cpu, job: &Job<'_>, slope: &mut [f32]) -> Result<f64> {
             Task {
                 rows: y..ny.min(y + rows),
                 slices: z..nz.min(z + slices),
-                slope: Vec::new(),
+                derivative: Vec::new(),
                 energy: Vec::new(),
             }
         })
         .collect();
-    let parts = slope.chunks_mut(nx * ny).zip(energies.chunks_mut(ny)).enumerate();
-    for (z, (slope, energy)) in parts {
-        let parts = slope.chunks_mut(nx * rows).zip(energy.chunks_mut(rows));
-        for (task, (slope, energy)) in tasks[z / slices * tiles..].iter_mut().zip(parts) {
-            task.slope.push(slope);
+    let parts = derivative.chunks_mut(nx * ny).zip(energies.chunks_mut(ny)).enumerate();
+    for (z, (derivative, energy)) in parts {
+        let parts = derivative.chunks_mut(nx * rows).zip(energy.chunks_mut(rows));
+        for (task, (derivative, energy)) in tasks[z / slices * tiles..].iter_mut().zip(parts) {
+            task.derivative.push(derivative);
             task.energy.push(energy);
         }
     }
@@ -274,9 +274,9 @@ fn coefficients<V: Vectors>(
     lanes.into_iter().sum()
 }
 
-/// A row of the slope, given the sums of the coefficients where they are lit.
+/// A row of the derivative, given the sums of the coefficients where they are lit.
 #[inline(always)]
-fn slopes<V: Vectors>(
+fn derivatives<V: Vectors>(
     v: V,
     (sums, lit): (&[Lanes], Lit),
     f: &[f32],
@@ -297,13 +297,13 @@ fn slopes<V: Vectors>(
         }
         let f = v.sub(load(v, f, g, 0.0), cf);
         let m = v.sub(load(v, m, g, 0.0), cm);
-        let slope = v.sub(v.mul(f, v.load(&p[g])), v.mul(m, v.load(&q[g])));
-        let slope = v.mul(v.sub(slope, v.load(&r[g])), scale);
+        let derivative = v.sub(v.mul(f, v.load(&p[g])), v.mul(m, v.load(&q[g])));
+        let derivative = v.mul(v.sub(derivative, v.load(&r[g])), scale);
         match out.first_chunk_mut::<LANES>() {
-            Some(out) => v.store(slope, out),
+            Some(out) => v.store(derivative, out),
             None => {
                 let mut lanes: Lanes = [0.0; LANES];
-                v.store(slope, &mut lanes);
+                v.store(derivative, &mut lanes);
                 out.copy_from_slice(&lanes[..out.len()]);
             }
         }
@@ -376,13 +376,13 @@ kernel! {
                     }
                 }
                 while out_z < slices.end && windows_z.last(out_z) <= centre_z {
-                    let out = task.slope[out_z - slices.start].chunks_exact_mut(nx);
+                    let out = task.derivative[out_z - slices.start].chunks_exact_mut(nx);
                     for (i, out) in out.enumerate() {
                         let at = row(rows.start + i, out_z);
                         windows_z.sum(v, out_z, i, sums_of_windows.all_mut());
                         let (f, m) = (&job.fixed[at.clone()], &job.moving[at]);
                         let sums = (sums_of_windows.all(), windows_z.lit(out_z, i));
-                        slopes(v, sums, f, m, centres, job.scale, out);
+                        derivatives(v, sums, f, m, centres, job.scale, out);
                     }
                     out_z += 1;
                 }

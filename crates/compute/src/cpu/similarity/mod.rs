@@ -1,4 +1,4 @@
-//! Similarities and their slopes on the CPU.
+//! Similarities and their derivatives on the CPU.
 
 mod correlation;
 mod pair;
@@ -42,14 +42,14 @@ impl Similarity for Cpu {
         dims: Dims,
         radius: [usize; 3],
         noise: f64,
-        slope: &mut CpuBuffer<f32>,
+        derivative: &mut CpuBuffer<f32>,
         energy: &mut CpuBuffer<f64>,
     ) -> Result<()> {
-        let lengths = Lengths::of(fixed, moving, weights, Some(&*slope));
+        let lengths = Lengths::of(fixed, moving, weights, Some(&*derivative));
         let n = check_local_correlation(lengths, dims, noise, energy.len())?;
         let total = total_weight(self, weights, n)?;
         let job = job([fixed, moving], weights, dims, radius, noise, total);
-        let sum = correlation::run(self, &job, slope.as_mut_slice())?;
+        let sum = correlation::run(self, &job, derivative.as_mut_slice())?;
         energy.as_mut_slice()[0] = -sum / total;
         Ok(())
     }
@@ -62,18 +62,20 @@ impl Similarity for Cpu {
         dims: Dims,
         radius: [usize; 3],
         noise: f64,
-        first_slope: &mut CpuBuffer<f32>,
-        second_slope: &mut CpuBuffer<f32>,
+        first_derivative: &mut CpuBuffer<f32>,
+        second_derivative: &mut CpuBuffer<f32>,
         energy: &mut CpuBuffer<f64>,
     ) -> Result<()> {
-        let lengths = Lengths::of(first, second, weights, Some(&*second_slope));
+        let lengths = Lengths::of(first, second, weights, Some(&*second_derivative));
         let n = check_local_correlation(lengths, dims, noise, energy.len())?;
-        check_len("slope", n, first_slope.len())?;
+        check_len("derivative", n, first_derivative.len())?;
         let total = total_weight(self, weights, n)?;
         let mut sum = 0.0;
-        for (images, slope) in [([second, first], first_slope), ([first, second], second_slope)] {
+        for (images, derivative) in
+            [([second, first], first_derivative), ([first, second], second_derivative)]
+        {
             let job = job(images, weights, dims, radius, noise, total);
-            sum += correlation::run(self, &job, slope.as_mut_slice())?;
+            sum += correlation::run(self, &job, derivative.as_mut_slice())?;
         }
         energy.as_mut_slice()[0] = -0.5 * sum / total;
         Ok(())
@@ -93,7 +95,7 @@ impl Similarity for Cpu {
         pair::histogram(self, &pair, most, entries)
     }
 
-    fn pair_slopes(
+    fn pair_derivatives(
         &self,
         fixed: &CpuBuffer<f32>,
         moving: &CpuBuffer<f32>,
@@ -101,13 +103,13 @@ impl Similarity for Cpu {
         rows: &Binning,
         columns: &ParzenBins,
         table: &[f64],
-        slope: &mut CpuBuffer<f32>,
+        derivative: &mut CpuBuffer<f32>,
     ) -> Result<()> {
-        let lengths = Lengths::of(fixed, moving, weights, Some(&*slope));
+        let lengths = Lengths::of(fixed, moving, weights, Some(&*derivative));
         check_pair(lengths, rows, columns, Some(table.len()))?;
         let table: Vec<f32> = collected(table.iter().map(|&v| v as f32))?;
         let pair = pair::Pair::new(fixed, moving, weights, rows, columns);
-        pair::slopes(self, &pair, &table, slope.as_mut_slice());
+        pair::derivatives(self, &pair, &table, derivative.as_mut_slice());
         Ok(())
     }
 }

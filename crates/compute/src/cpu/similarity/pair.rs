@@ -1,10 +1,10 @@
-//! Joint histograms of two images on one grid, and the slope of a function of them.
+//! Joint histograms of two images on one grid, and the derivative of a function of them.
 //!
 //! Histograms are counted in fixed point, with 2^31 units for the largest weight, so that they do not
 //! depend on how the voxels are shared among the threads. An entry is wrong by at most half a unit for
 //! each of its voxels, beside the rounding of the windows.
 
-use crate::cpu::histogram::windows::{Columns, place, slopes as window_slopes, weights};
+use crate::cpu::histogram::windows::{Columns, derivatives as window_derivatives, place, weights};
 use crate::cpu::simd::{LANE, LANES, Vectors, kernel};
 use crate::cpu::{Cpu, CpuBuffer};
 use crate::error::Result;
@@ -12,7 +12,7 @@ use crate::host::zeroed;
 use crate::ops::histogram::{Binning, ParzenBins};
 use voxalign_image::memory::collected;
 
-/// The voxels of a task of slopes.
+/// The voxels of a task of derivatives.
 const TASK: usize = 1 << 15;
 /// And of a histogram at least.
 const FEWEST: usize = 1 << 17;
@@ -170,31 +170,31 @@ kernel! {
     }
 }
 
-/// Writes the slope of the function whose derivatives are in `table`.
-pub(super) fn slopes(cpu: &Cpu, pair: &Pair<'_>, table: &[f32], slope: &mut [f32]) {
-    cpu.chunks_mut(slope, TASK, |task, out| {
+/// Writes the derivative of the function whose derivatives are in `table`.
+pub(super) fn derivatives(cpu: &Cpu, pair: &Pair<'_>, table: &[f32], derivative: &mut [f32]) {
+    cpu.chunks_mut(derivative, TASK, |task, out| {
         of_chunk(cpu.simd(), pair, table, task * TASK, out);
     });
 }
 
 kernel! {
-    /// The slope from voxel `first` on.
+    /// The derivative from voxel `first` on.
     fn of_chunk<V>(v, pair: &Pair<'_>, table: &[f32], first: usize, out: &mut [f32]) {
         for (i, out) in out.chunks_mut(LANES).enumerate() {
             let at = first + i * LANES;
             let (entry, t, within) = entries(v, pair, at);
-            let d = window_slopes(v, t);
-            let mut slope = v.splat(0.0);
+            let d = window_derivatives(v, t);
+            let mut derivative = v.splat(0.0);
             for k in 0..4 {
-                slope = v.add(slope, v.mul(v.gather(&table[k..], entry), d[k]));
+                derivative = v.add(derivative, v.mul(v.gather(&table[k..], entry), d[k]));
             }
-            let slope = v.mul(slope, v.splat(pair.columns.per_value));
-            let mut slope = v.select(within, slope, v.splat(0.0));
+            let derivative = v.mul(derivative, v.splat(pair.columns.per_value));
+            let mut derivative = v.select(within, derivative, v.splat(0.0));
             if let Some(weights) = pair.weights {
-                slope = v.mul(slope, counted(v, weights, at));
+                derivative = v.mul(derivative, counted(v, weights, at));
             }
             let mut values = [0.0; LANES];
-            v.store(slope, &mut values);
+            v.store(derivative, &mut values);
             out.copy_from_slice(&values[..out.len()]);
         }
     }

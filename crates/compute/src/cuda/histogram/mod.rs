@@ -95,7 +95,7 @@ impl Histogram for Cuda {
         samples: &CudaSamples,
         moving: &MovingView<'_, Self>,
         maps: &[AffineMap],
-        slopes: &(dyn Fn(usize, &[f64]) -> Vec<f64> + Sync),
+        derivatives: &(dyn Fn(usize, &[f64]) -> Vec<f64> + Sync),
     ) -> Result<Vec<SumsAndGradient>> {
         let made: Option<Vec<Vec<f64>>> = match scheme {
             Scheme::ConflictFree | Scheme::Direct => None,
@@ -104,7 +104,7 @@ impl Histogram for Cuda {
             _ => Some(self.binned_sums(terms, scheme, samples, moving, maps)?),
         };
         let (direct, made) = (scheme == Scheme::Direct, made.as_deref());
-        sums::gradient(self, terms, direct, samples, moving, maps, slopes, made)
+        sums::gradient(self, terms, direct, samples, moving, maps, derivatives, made)
     }
 
     fn joint_histogram(

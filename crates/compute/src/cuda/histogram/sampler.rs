@@ -14,7 +14,7 @@ plain! {
     /// The moving image without its voxels.
     pub(super) struct TargetShape {
         last: [f32; 3],
-        slope: [f32; 3],
+        derivative: [f32; 3],
         offset: [f32; 3],
         cell: [i32; 3],
         row: i32,
@@ -30,7 +30,7 @@ impl TargetShape {
         let ramps = view.ramps();
         Self {
             last: [(nx - 1) as f32, (ny - 1) as f32, if flat { 0.0 } else { (nz - 1) as f32 }],
-            slope: ramps.map(|r| r.0),
+            derivative: ramps.map(|r| r.0),
             offset: ramps.map(|r| r.1),
             cell: [nx as i32 - 2, ny as i32 - 2, if flat { 0 } else { nz as i32 - 2 }],
             row: nx as i32,

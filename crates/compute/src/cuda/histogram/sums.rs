@@ -31,7 +31,7 @@ kernels! { HISTOGRAM = "histogram/histogram.cu";
     );
     fn binned_gradient[THREADS](
         sampling: Sampling, packed: &[u32], fixed: &[f32], weights: &[f32], tile_len: &[u32],
-        tile_ranks: &[u32], rank_bin: &[u32], slopes: &[Summed], bins: u32, near_ranks: u32,
+        tile_ranks: &[u32], rank_bin: &[u32], derivatives: &[Summed], bins: u32, near_ranks: u32,
         box_at: u32, room: u32, partials: &mut [f64],
     );
 }
@@ -41,7 +41,7 @@ static PROGRAMS: LazyLock<[[HISTOGRAM; 2]; 2]> = LazyLock::new(|| {
     [0, 1].map(|direct| [3, 6].map(|terms| HISTOGRAM.with(&[("TERMS", terms), ("DIRECT", direct)])))
 });
 
-/// Bytes of shared memory for the places of sums or for slopes; tiles with more bins use the
+/// Bytes of shared memory for the places of sums or for derivatives; tiles with more bins use the
 /// memory of the GPU.
 const MOST_SHARED: usize = 48 << 10;
 /// Threads of a block that adds the sums of tiles, and the most of them for a bin.
@@ -99,14 +99,14 @@ pub(super) fn gradient(
     samples: &CudaSamples,
     moving: &MovingView<'_, Cuda>,
     maps: &[AffineMap],
-    slopes: &(dyn Fn(usize, &[f64]) -> Vec<f64> + Sync),
+    derivatives: &(dyn Fn(usize, &[f64]) -> Vec<f64> + Sync),
     made: Option<&[Vec<f64>]>,
 ) -> Result<Vec<SumsAndGradient>> {
     let call = Call::new(cuda, terms, samples, moving, maps)?;
     if direct {
-        call.all_gradients::<f64>(maps, slopes, made)
+        call.all_gradients::<f64>(maps, derivatives, made)
     } else {
-        call.all_gradients::<f32>(maps, slopes, made)
+        call.all_gradients::<f32>(maps, derivatives, made)
     }
 }
 
@@ -167,7 +167,7 @@ impl<'a> Call<'a> {
     fn all_gradients<R: Real>(
         &self,
         maps: &[AffineMap],
-        slopes: &(dyn Fn(usize, &[f64]) -> Vec<f64> + Sync),
+        derivatives: &(dyn Fn(usize, &[f64]) -> Vec<f64> + Sync),
         made: Option<&[Vec<f64>]>,
     ) -> Result<Vec<SumsAndGradient>> {
         let size = self.size();
@@ -181,8 +181,8 @@ impl<'a> Call<'a> {
             };
             let mut table = vec![R::default(); sums.len()];
             let fill = |(i, (sums, table)): (usize, (&[f64], &mut [R]))| {
-                let found = slopes(c * chunk + i, sums);
-                check_len("slopes", size, found.len())?;
+                let found = derivatives(c * chunk + i, sums);
+                check_len("derivatives", size, found.len())?;
                 table.iter_mut().zip(&found).for_each(|(t, &s)| *t = R::from_f64(s));
                 Ok::<_, ComputeError>(())
             };
@@ -263,7 +263,7 @@ impl<'a> Call<'a> {
         &self,
         part: &[AffineMap],
         maps: &Maps,
-        slopes: &CudaBuffer<R>,
+        derivatives: &CudaBuffer<R>,
     ) -> Result<CudaBuffer<f64>> {
         let (cuda, samples) = (self.cuda, self.samples);
         let (tiling, program) = (&samples.tiling, self.program::<R>());
@@ -279,7 +279,7 @@ impl<'a> Call<'a> {
         let mut partials = cuda.alloc_unset::<f64>(part.len() * tiles * 12)?;
         let mut shape = Shape::blocks(tiles, THREADS).with_shared(near + room * size_of::<f32>());
         shape.grid[1] = part.len() as u32;
-        // SAFETY: as for the sums; `slopes` has `bins x terms` numbers a map, `partials` twelve a
+        // SAFETY: as for the sums; `derivatives` has `bins x terms` numbers a map, `partials` twelve a
         // tile and map.
         unsafe {
             program.binned_gradient(
@@ -292,7 +292,7 @@ impl<'a> Call<'a> {
                 &samples.tile_len,
                 &samples.tile_ranks,
                 &samples.rank_bin,
-                In::cast(slopes),
+                In::cast(derivatives),
                 samples.bins as u32,
                 near_ranks as u32,
                 (near / size_of::<f32>()) as u32,

@@ -29,7 +29,7 @@ DEVICE void window(float t, float (&b)[4]) {
     b[3] = t2 * t * sixth;
 }
 
-DEVICE void window_slope(float t, float (&d)[4]) {
+DEVICE void window_derivative(float t, float (&d)[4]) {
     float s = 1.0f - t, t2 = t * t, s2 = s * s;
     d[0] = -0.5f * s2;
     d[1] = fmaf(1.5f, t2, -2.0f * t);

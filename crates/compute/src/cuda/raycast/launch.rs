@@ -4,7 +4,7 @@ use super::PixelSet;
 use crate::cuda::Shape;
 use crate::ops::raycast::Pixels;
 
-/// The most views of a launch: blocks have their numbers along z, or along y where slopes are summed. Enough to keep a GPU busy, and far
+/// The most views of a launch: blocks have their numbers along z, or along y where derivatives are summed. Enough to keep a GPU busy, and far
 /// fewer than the 65535 that it takes, so that tests have more.
 pub(super) const VIEWS: usize = 4096;
 /// The most blocks along y of a launch, which have the rows of a region; as above.
@@ -41,9 +41,9 @@ pub(super) fn by_views(first: usize, views: usize) -> impl Iterator<Item = (usiz
 
 impl RayShape {
     /// For so many rays that are side by side in all views: few of them are shared by the threads that would have none.
-    pub(crate) fn of(rays: usize, region: bool, multiprocessors: usize, slopes: bool) -> Self {
+    pub(crate) fn of(rays: usize, region: bool, multiprocessors: usize, derivatives: bool) -> Self {
         // Threads that a multiprocessor has use for, from measurements (`voxalign bench drr`).
-        let wanted = multiprocessors * if slopes { 512 } else { 1024 };
+        let wanted = multiprocessors * if derivatives { 512 } else { 1024 };
         let mut share = 0;
         while share < 5 && rays << (share + 1) <= wanted {
             share += 1;

@@ -9,8 +9,8 @@ use crate::Dims;
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::{ComputeError, Result};
 use crate::ops::raycast::{
-    Along, Filtering, Pixels, RayFrame, RayView, Traversal, ViewSlopes, adjoint_units,
-    check_backproject, check_pick, check_project, check_slopes, check_weights,
+    Along, Filtering, Pixels, RayFrame, RayView, Traversal, ViewDerivatives, adjoint_units,
+    check_backproject, check_derivatives, check_pick, check_project, check_weights,
 };
 use crate::ops::reduce::Reduction;
 use crate::ops::{Accumulate, Raycast, Reduce};
@@ -40,12 +40,12 @@ kernels! { pub(crate) RAYCAST = "raycast/raycast.cu";
         values: &[f32], leaps: &[f32], volume: Volume, frames: &[f32],
         pixels: PixelSet, count: u32, share: u32, first_view: u32, out: &mut [f32],
     );
-    fn integrals_with_slopes[256](
+    fn integrals_with_derivatives[256](
         values: &[f32], leaps: &[f32], volume: Volume, frames: &[f32], pixels: PixelSet,
-        count: u32, share: u32, first_view: u32, out: &mut [f32], slopes: &mut [f32],
+        count: u32, share: u32, first_view: u32, out: &mut [f32], derivatives: &mut [f32],
     );
-    fn slope_sums[256](
-        weights: &[f32], slopes: &[f32], pixels: PixelSet, count: u32, each: u32, sums: &mut [f64],
+    fn derivative_sums[256](
+        weights: &[f32], derivatives: &[f32], pixels: PixelSet, count: u32, each: u32, sums: &mut [f64],
     );
     fn picked[256](image: &[f32], columns: u64, pixels: PixelSet, count: u32, out: &mut [f32]);
 }
@@ -227,27 +227,27 @@ impl Raycast for Cuda {
         Ok(())
     }
 
-    fn project_with_slopes(
+    fn project_with_derivatives(
         &self,
         volume: &CudaRayVolume,
         views: &[RayView],
         pixels: &Pixels,
         step: f64,
         out: &mut CudaBuffer<f32>,
-        slopes: &mut CudaBuffer<f32>,
+        derivatives: &mut CudaBuffer<f32>,
     ) -> Result<()> {
         let traversal = Traversal::Trilinear { step, filtering: Filtering::Exact };
         let frames = check_project(volume.dims, views, pixels, traversal, out.len())?;
-        check_slopes(views.len(), pixels, slopes.len())?;
+        check_derivatives(views.len(), pixels, derivatives.len())?;
         let on_device = self.frames(&frames)?;
         let (parameter, count) = (parameter(volume.dims, 0), pixels.len() as u32);
         let region = pixels.drawn.is_none();
         let rays = pixels.len() * views.len();
         let rays = RayShape::of(rays, region, self.multiprocessors(), true);
         for part in rays.parts(pixels, (0, frames.len())) {
-            // SAFETY: as for `project_views`; there are six slopes for each pixel of each view, in planes of all pixels.
+            // SAFETY: as for `project_views`; there are six derivatives for each pixel of each view, in planes of all pixels.
             unsafe {
-                RAYCAST.integrals_with_slopes(
+                RAYCAST.integrals_with_derivatives(
                     self,
                     part.shape,
                     &volume.values,
@@ -259,22 +259,22 @@ impl Raycast for Cuda {
                     rays.share,
                     part.first_view,
                     Out::from_element(&mut *out, part.first_pixel),
-                    Out::from_element(&mut *slopes, part.first_pixel),
+                    Out::from_element(&mut *derivatives, part.first_pixel),
                 )?;
             }
         }
         Ok(())
     }
 
-    fn view_slopes(
+    fn view_derivatives(
         &self,
         views: usize,
         pixels: &Pixels,
         weights: &CudaBuffer<f32>,
-        slopes: &CudaBuffer<f32>,
-    ) -> Result<Vec<ViewSlopes>> {
+        derivatives: &CudaBuffer<f32>,
+    ) -> Result<Vec<ViewDerivatives>> {
         check_weights(weights.len(), views, pixels)?;
-        check_slopes(views, pixels, slopes.len())?;
+        check_derivatives(views, pixels, derivatives.len())?;
         if views == 0 {
             return Ok(Vec::new());
         }
@@ -286,13 +286,13 @@ impl Raycast for Cuda {
         for (first, views) in by_views(0, views) {
             let grid = [parts as u32, views as u32, 1];
             let shape = Shape { grid, block: [threads, 1, 1], shared: 0 };
-            // SAFETY: weights and slopes have the lengths that were checked, and each block its sums.
+            // SAFETY: weights and derivatives have the lengths that were checked, and each block its sums.
             unsafe {
-                RAYCAST.slope_sums(
+                RAYCAST.derivative_sums(
                     self,
                     shape,
                     In::from_element(weights, first * n),
-                    In::from_element(slopes, 6 * first * n),
+                    In::from_element(derivatives, 6 * first * n),
                     set,
                     n as u32,
                     EACH as u32,
@@ -302,7 +302,7 @@ impl Raycast for Cuda {
         }
         let sums = self.into_host(sums)?;
         let together = |parts: &[f64]| {
-            let mut all: ViewSlopes = [[0.0; 3]; 6];
+            let mut all: ViewDerivatives = [[0.0; 3]; 6];
             for part in parts.chunks(SUMS) {
                 for (all, part) in all.iter_mut().flatten().zip(part) {
                     *all += part;

@@ -1,4 +1,4 @@
-//! Local correlation and its slopes: two kernels for small windows; means over boxes for others.
+//! Local correlation and its derivatives: two kernels for small windows; means over boxes for others.
 
 use crate::Dims;
 use crate::cuda::declare::Out;
@@ -11,7 +11,7 @@ use crate::ops::Filter;
 kernels! { CORRELATION = "similarity/correlation.cu";
     fn windows[THREADS](fixed: &[f32], moving: &[f32], weights: &[f32], centres: &[f64], grid: Grid,
         noise: f32, out: &mut [f32], partials: &mut [f64]);
-    fn slopes[THREADS](fixed: &[f32], moving: &[f32], centres: &[f64], coefficients: &[f32], grid: Grid,
+    fn derivatives[THREADS](fixed: &[f32], moving: &[f32], centres: &[f64], coefficients: &[f32], grid: Grid,
         scale: f32, out: &mut [f32], out_fixed: &mut [f32]);
 }
 
@@ -22,14 +22,14 @@ kernels! { MEANS = "similarity/means.cu";
         n: u64, out: &mut [f32]);
     fn coefficients_of_means[THREADS](f: &mut [f32], m: &mut [f32], ff: &mut [f32], mm: &[f32], fm: &[f32],
         weights: &[f32], of: Windows, noise: f32, n: u64, partials: &mut [f64]);
-    fn slopes_of_means[THREADS](fixed: &[f32], moving: &[f32], centres: &[f64], p: &[f32], q: &[f32],
+    fn derivatives_of_means[THREADS](fixed: &[f32], moving: &[f32], centres: &[f64], p: &[f32], q: &[f32],
         r: &[f32], of: Windows, scale: f32, n: u64, out: &mut [f32]);
 }
 
 static SLIDING: Windowed<CORRELATION, { MOST_SLIDING + 1 }> =
     Windowed::new(|macros| CORRELATION.with(macros));
 
-/// For slopes in both images.
+/// For derivatives in both images.
 static SLIDING_BOTH: Windowed<CORRELATION, { MOST_SLIDING + 1 }> =
     Windowed::new(|macros| CORRELATION.with(&[macros, &[("BOTH", 1)]].concat()));
 
@@ -71,35 +71,35 @@ fn sizes(dims: Dims) -> Result<[u32; 3]> {
     Ok(dims.map(|n| n as u32))
 }
 
-/// Where slopes go: in the moving image, and in the fixed one where that is asked for.
-pub(super) struct Slopes<'a> {
+/// Where derivatives go: in the moving image, and in the fixed one where that is asked for.
+pub(super) struct Derivatives<'a> {
     pub(super) moving: &'a mut CudaBuffer<f32>,
     pub(super) fixed: Option<&'a mut CudaBuffer<f32>>,
 }
 
-/// Writes the slopes and the energy.
+/// Writes the derivatives and the energy.
 pub(super) fn run(
     cuda: &Cuda,
     job: &Job<'_>,
-    slopes: Slopes<'_>,
+    derivatives: Derivatives<'_>,
     energy: &mut CudaBuffer<f64>,
 ) -> Result<()> {
     let factor = -1.0 / job.total;
     if job.radius.iter().all(|&r| r <= MOST_SLIDING) {
-        let partials = by_sliding(cuda, job, slopes)?;
+        let partials = by_sliding(cuda, job, derivatives)?;
         return sum(cuda, &partials, factor, energy.into());
     }
-    let Some(fixed_slope) = slopes.fixed else {
-        let partials = by_means(cuda, job, slopes.moving)?;
+    let Some(fixed_derivative) = derivatives.fixed else {
+        let partials = by_means(cuda, job, derivatives.moving)?;
         return sum(cuda, &partials, factor, energy.into());
     };
     // An energy for each order of the images: the sum of two numbers does not depend on theirs.
     let mut energies = cuda.alloc_unset::<f64>(2)?;
     let exchanged = Job { fixed: job.moving, moving: job.fixed, ..*job };
-    for (i, (job, slope)) in
-        [(job, slopes.moving), (&exchanged, fixed_slope)].into_iter().enumerate()
+    for (i, (job, derivative)) in
+        [(job, derivatives.moving), (&exchanged, fixed_derivative)].into_iter().enumerate()
     {
-        let partials = by_means(cuda, job, slope)?;
+        let partials = by_means(cuda, job, derivative)?;
         sum(cuda, &partials, factor, Out::from_element(&mut energies, i))?;
     }
     sum(cuda, &energies, 0.5, energy.into())
@@ -123,15 +123,15 @@ fn centres(cuda: &Cuda, job: &Job<'_>) -> Result<CudaBuffer<f64>> {
 }
 
 /// Windows that a thread sums from slice to slice. Gives parts of the energy.
-fn by_sliding(cuda: &Cuda, job: &Job<'_>, slopes: Slopes<'_>) -> Result<CudaBuffer<f64>> {
+fn by_sliding(cuda: &Cuda, job: &Job<'_>, derivatives: Derivatives<'_>) -> Result<CudaBuffer<f64>> {
     let centres = &centres(cuda, job)?;
     let work = Work { tile: TILE, reach: job.radius[2], threads: THREADS, at_once: AT_ONCE };
     let (grid, shape) = slabs::cut(cuda, (job.dims, 1), &work)?;
-    let (program, planes) = match &slopes.fixed {
+    let (program, planes) = match &derivatives.fixed {
         None => (SLIDING.of(job.radius), 3),
         Some(_) => (SLIDING_BOTH.of(job.radius), 5),
     };
-    let mut coefficients = cuda.alloc_unset::<f32>(planes * slopes.moving.len())?;
+    let mut coefficients = cuda.alloc_unset::<f32>(planes * derivatives.moving.len())?;
     let mut partials = cuda.alloc_unset::<f64>(shape.grid[0] as usize)?;
     let scale = (1.0 / -job.total) as f32;
     // SAFETY: the kernels read and write voxels of the grid, for which the lengths have been checked,
@@ -149,7 +149,7 @@ fn by_sliding(cuda: &Cuda, job: &Job<'_>, slopes: Slopes<'_>) -> Result<CudaBuff
             &mut coefficients,
             &mut partials,
         )?;
-        program.slopes(
+        program.derivatives(
             cuda,
             shape,
             job.fixed,
@@ -158,16 +158,20 @@ fn by_sliding(cuda: &Cuda, job: &Job<'_>, slopes: Slopes<'_>) -> Result<CudaBuff
             &coefficients,
             grid,
             scale,
-            slopes.moving,
-            slopes.fixed,
+            derivatives.moving,
+            derivatives.fixed,
         )?;
     }
     Ok(partials)
 }
 
 /// Windows of any size. Gives parts of the energy.
-fn by_means(cuda: &Cuda, job: &Job<'_>, slope: &mut CudaBuffer<f32>) -> Result<CudaBuffer<f64>> {
-    let n = slope.len();
+fn by_means(
+    cuda: &Cuda,
+    job: &Job<'_>,
+    derivative: &mut CudaBuffer<f32>,
+) -> Result<CudaBuffer<f64>> {
+    let n = derivative.len();
     let centres = &centres(cuda, job)?;
     let radius = std::array::from_fn(|a| job.radius[a].min(job.dims[a] - 1));
     let windows = Windows { dims: sizes(job.dims)?, radius: radius.map(|r| r as u32) };
@@ -223,7 +227,7 @@ fn by_means(cuda: &Cuda, job: &Job<'_>, slope: &mut CudaBuffer<f32>) -> Result<C
     }
     // SAFETY: as above.
     unsafe {
-        MEANS.slopes_of_means(
+        MEANS.derivatives_of_means(
             cuda,
             shape,
             job.fixed,
@@ -235,7 +239,7 @@ fn by_means(cuda: &Cuda, job: &Job<'_>, slope: &mut CudaBuffer<f32>) -> Result<C
             windows,
             (-1.0 / job.total) as f32,
             n as u64,
-            slope,
+            derivative,
         )?;
     }
     Ok(partials)

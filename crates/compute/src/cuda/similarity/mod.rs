@@ -1,4 +1,4 @@
-//! Similarities and their slopes on the GPU.
+//! Similarities and their derivatives on the GPU.
 
 pub(super) mod correlation;
 pub(super) mod pair;
@@ -11,7 +11,7 @@ use crate::ops::histogram::{Binning, ParzenBins};
 use crate::ops::similarity::{
     Lengths, Similarity, check_local_correlation, check_pair, largest_weight, total_weight,
 };
-use correlation::Slopes;
+use correlation::Derivatives;
 #[cfg(test)]
 pub(super) use correlation::of_windows;
 
@@ -30,15 +30,15 @@ impl Similarity for Cuda {
         dims: Dims,
         radius: [usize; 3],
         noise: f64,
-        slope: &mut CudaBuffer<f32>,
+        derivative: &mut CudaBuffer<f32>,
         energy: &mut CudaBuffer<f64>,
     ) -> Result<()> {
-        let lengths = Lengths::of(fixed, moving, weights, Some(&*slope));
+        let lengths = Lengths::of(fixed, moving, weights, Some(&*derivative));
         let n = check_local_correlation(lengths, dims, noise, energy.len())?;
         let total = total_weight(self, weights, n)?;
         let (radius, noise) = (reached(dims, radius), noise as f32);
         let job = correlation::Job { fixed, moving, weights, dims, radius, noise, total };
-        correlation::run(self, &job, Slopes { moving: slope, fixed: None }, energy)
+        correlation::run(self, &job, Derivatives { moving: derivative, fixed: None }, energy)
     }
 
     fn local_correlation_of_both(
@@ -49,19 +49,19 @@ impl Similarity for Cuda {
         dims: Dims,
         radius: [usize; 3],
         noise: f64,
-        first_slope: &mut CudaBuffer<f32>,
-        second_slope: &mut CudaBuffer<f32>,
+        first_derivative: &mut CudaBuffer<f32>,
+        second_derivative: &mut CudaBuffer<f32>,
         energy: &mut CudaBuffer<f64>,
     ) -> Result<()> {
-        let lengths = Lengths::of(first, second, weights, Some(&*second_slope));
+        let lengths = Lengths::of(first, second, weights, Some(&*second_derivative));
         let n = check_local_correlation(lengths, dims, noise, energy.len())?;
-        check_len("slope", n, first_slope.len())?;
+        check_len("derivative", n, first_derivative.len())?;
         let total = total_weight(self, weights, n)?;
         let (radius, noise) = (reached(dims, radius), noise as f32);
         let (fixed, moving) = (first, second);
         let job = correlation::Job { fixed, moving, weights, dims, radius, noise, total };
-        let slopes = Slopes { moving: second_slope, fixed: Some(first_slope) };
-        correlation::run(self, &job, slopes, energy)
+        let derivatives = Derivatives { moving: second_derivative, fixed: Some(first_derivative) };
+        correlation::run(self, &job, derivatives, energy)
     }
 
     fn pair_histogram(
@@ -78,7 +78,7 @@ impl Similarity for Cuda {
         pair::histogram(self, &pair, most)
     }
 
-    fn pair_slopes(
+    fn pair_derivatives(
         &self,
         fixed: &CudaBuffer<f32>,
         moving: &CudaBuffer<f32>,
@@ -86,11 +86,11 @@ impl Similarity for Cuda {
         rows: &Binning,
         columns: &ParzenBins,
         table: &[f64],
-        slope: &mut CudaBuffer<f32>,
+        derivative: &mut CudaBuffer<f32>,
     ) -> Result<()> {
-        let lengths = Lengths::of(fixed, moving, weights, Some(&*slope));
+        let lengths = Lengths::of(fixed, moving, weights, Some(&*derivative));
         check_pair(lengths, rows, columns, Some(table.len()))?;
         let pair = pair::Pair { fixed, moving, weights, rows, columns };
-        pair::slopes(self, &pair, table, slope)
+        pair::derivatives(self, &pair, table, derivative)
     }
 }

@@ -1,4 +1,4 @@
-//! Joint histograms of two images on one grid, and the slope of a function of them.
+//! Joint histograms of two images on one grid, and the derivative of a function of them.
 
 use crate::cuda::histogram::Columns;
 use crate::cuda::{Cuda, CudaBuffer, Shape};
@@ -9,7 +9,7 @@ use crate::ops::histogram::{Binning, ParzenBins};
 kernels! { PAIR = "similarity/pair.cu";
     fn pair_histogram[THREADS](fixed: &[f32], moving: &[f32], weights: &[f32], n: u64, rows: Rows,
         columns: Columns, scale: f32, here_entries: u32, counts: &mut [u64]);
-    fn pair_slopes[THREADS](fixed: &[f32], moving: &[f32], weights: &[f32], n: u64, rows: Rows,
+    fn pair_derivatives[THREADS](fixed: &[f32], moving: &[f32], weights: &[f32], n: u64, rows: Rows,
         columns: Columns, here_entries: u32, table: &[f32], out: &mut [f32]);
 }
 
@@ -90,12 +90,12 @@ pub(super) fn histogram(cuda: &Cuda, pair: &Pair<'_>, most: f64) -> Result<Vec<f
     Ok(cuda.download(&counts)?.into_iter().map(|count| count as f64 * unit).collect())
 }
 
-/// Writes the slope of the function whose derivatives are in `table`.
-pub(super) fn slopes(
+/// Writes the derivative of the function whose derivatives are in `table`.
+pub(super) fn derivatives(
     cuda: &Cuda,
     pair: &Pair<'_>,
     table: &[f64],
-    slope: &mut CudaBuffer<f32>,
+    derivative: &mut CudaBuffer<f32>,
 ) -> Result<()> {
     let n = pair.fixed.len();
     let table: Vec<f32> = table.iter().map(|&v| v as f32).collect();
@@ -108,7 +108,7 @@ pub(super) fn slopes(
     // SAFETY: the kernel reads and writes the voxels of the images, and reads entries of the table whose
     // rows and columns it keeps below their numbers.
     unsafe {
-        PAIR.pair_slopes(
+        PAIR.pair_derivatives(
             cuda,
             shape,
             pair.fixed,
@@ -119,7 +119,7 @@ pub(super) fn slopes(
             Columns::new(pair.columns),
             here as u32,
             &table,
-            slope,
+            derivative,
         )
     }
 }

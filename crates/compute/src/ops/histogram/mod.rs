@@ -54,8 +54,8 @@ pub struct MovingView<'a, D: Memory> {
 }
 
 impl<D: Memory> MovingView<'_, D> {
-    /// The weight at a distance `d` from the border, along each axis: `min(1, slope d + offset)`, as
-    /// `(slope, offset)`.
+    /// The weight at a distance `d` from the border, along each axis: `min(1, derivative d + offset)`, as
+    /// `(derivative, offset)`.
     pub(crate) fn ramps(&self) -> [(f32, f32); 3] {
         [0, 1, 2].map(|a| {
             let width = self.border[a] as f32;
@@ -361,11 +361,11 @@ pub trait Histogram: Memory {
     ) -> Result<Vec<Vec<f64>>>;
 
     /// Binned sums of every map, and the derivative, in the map's twelve entries, of a function of
-    /// these sums. `slopes(i, sums)` gives the derivative of that function in each of the sums of
+    /// these sums. `derivatives(i, sums)` gives the derivative of that function in each of the sums of
     /// map `i` (`bins x terms` numbers); it may be called from any thread, once for every map.
     ///
     /// # Errors
-    /// As [`Histogram::binned_sums`], and slopes of another number than the sums.
+    /// As [`Histogram::binned_sums`], and derivatives of another number than the sums.
     fn binned_gradient(
         &self,
         terms: Terms,
@@ -373,7 +373,7 @@ pub trait Histogram: Memory {
         samples: &Self::Samples,
         moving: &MovingView<'_, Self>,
         maps: &[AffineMap],
-        slopes: &(dyn Fn(usize, &[f64]) -> Vec<f64> + Sync),
+        derivatives: &(dyn Fn(usize, &[f64]) -> Vec<f64> + Sync),
     ) -> Result<Vec<SumsAndGradient>>;
 
     /// Joint histograms of every map: `bins x columns`, bin slowest, sums of weights.

@@ -15,7 +15,7 @@
 //! The box of a voxel has its lower faces and not its upper ones, `i − ½ ≤ x < i + ½` along every axis: a ray within the face of two
 //! boxes sees the one with the higher number, one within the lower outer face of the volume sees the first voxels, and one within
 //! the upper outer face nothing, as if zeros followed. The same holds for derivatives, of cells between the centres of
-//! voxels: where a sample is on a face of its cell, the slope is that of the cell after it. `Joseph` takes the first axis where a
+//! voxels: where a sample is on a face of its cell, the derivative is that of the cell after it. `Joseph` takes the first axis where a
 //! ray goes as far along several.
 //!
 //! Lengths are mm of the world in which the view was given, whatever the map to voxels does.
@@ -34,7 +34,7 @@ pub use pixels::{Drawn, Pixels};
 use voxalign_compute_macros::forwarded;
 
 use view::corners;
-pub use view::{RayFrame, RayView, ViewSlopes};
+pub use view::{RayFrame, RayView, ViewDerivatives};
 
 use crate::Dims;
 use crate::device::Memory;
@@ -124,33 +124,33 @@ pub trait Raycast: Memory {
     ) -> Result<()>;
 
     /// As [`project`](Self::project) of integrals by `Trilinear`, with what the derivatives of each in the view are made of:
-    /// `slopes` has `views x 6 x pixels`. With the samples of a ray at `p + k q`, see [`RayFrame`], and `h` mm apart these are the components of `h Σ ∇f`
+    /// `derivatives` has `views x 6 x pixels`. With the samples of a ray at `p + k q`, see [`RayFrame`], and `h` mm apart these are the components of `h Σ ∇f`
     /// and of `h Σ k ∇f`, `∇f` being the gradient of the interpolated values in voxels.
     ///
     /// # Errors
     /// As [`project`](Self::project).
-    fn project_with_slopes(
+    fn project_with_derivatives(
         &self,
         volume: &Self::RayVolume,
         views: &[RayView],
         pixels: &Pixels,
         step: f64,
         out: &mut Self::Buffer<f32>,
-        slopes: &mut Self::Buffer<f32>,
+        derivatives: &mut Self::Buffer<f32>,
     ) -> Result<()>;
 
-    /// The derivative of a function of images in their views: `weights` is its derivative in the pixels, `slopes` what
-    /// [`project_with_slopes`](Self::project_with_slopes) gave for `views` so many views. Sums are made in `f64`.
+    /// The derivative of a function of images in their views: `weights` is its derivative in the pixels, `derivatives` what
+    /// [`project_with_derivatives`](Self::project_with_derivatives) gave for `views` so many views. Sums are made in `f64`.
     ///
     /// # Errors
     /// Wrong lengths; pixels that cannot be.
-    fn view_slopes(
+    fn view_derivatives(
         &self,
         views: usize,
         pixels: &Pixels,
         weights: &Self::Buffer<f32>,
-        slopes: &Self::Buffer<f32>,
-    ) -> Result<Vec<ViewSlopes>>;
+        derivatives: &Self::Buffer<f32>,
+    ) -> Result<Vec<ViewDerivatives>>;
 
     /// The adjoint of [`project`](Self::project) of integrals: a volume of the sizes `dims`, which says for each voxel what changes
     /// of `Σ weights · image` as its value does. Sums are made in fixed point, so that they do not depend on the order of rays: they
@@ -233,12 +233,12 @@ impl Traversal {
     }
 }
 
-/// Checks the lengths of slopes.
+/// Checks the lengths of derivatives.
 ///
 /// # Errors
 /// Another length than `views x 6 x pixels`.
-pub fn check_slopes(views: usize, pixels: &Pixels, slopes: usize) -> Result<()> {
-    check_len("slopes", rays(views, pixels)?.saturating_mul(6), slopes)
+pub fn check_derivatives(views: usize, pixels: &Pixels, derivatives: usize) -> Result<()> {
+    check_len("derivatives", rays(views, pixels)?.saturating_mul(6), derivatives)
 }
 
 /// Checks the arguments of [`Raycast::pick`].

@@ -15,8 +15,8 @@ pub struct RayView {
 }
 
 /// The derivative of a function in a view, but for what does not depend on the weights: `[p][0]`, `[p][1]`, `[p][2]` are the sums over rays of
-/// `w s`, `w u s` and `w v s`, with the weight `w` and the slope `s` of the kind `p` of the ray of the pixel `(u, v)`.
-pub type ViewSlopes = [[f64; 3]; 6];
+/// `w s`, `w u s` and `w v s`, with the weight `w` and the derivative `s` of the kind `p` of the ray of the pixel `(u, v)`.
+pub type ViewDerivatives = [[f64; 3]; 6];
 
 /// What a kernel needs of a view: the samples of the ray of the pixel `(u, v)` are at `p + k q`, in voxels, with
 /// `p = place[0] + u place[1] + v place[2]`, `q = step[0] + u step[1] + v step[2]`, and `k` counted from a plane in the middle of the volume,
@@ -131,16 +131,21 @@ impl RayView {
         Ok(frame)
     }
 
-    /// The derivative of a function in the four places of this view in voxels, from its [slopes](ViewSlopes) by `Trilinear`.
+    /// The derivative of a function in the four places of this view in voxels, from its [derivatives](ViewDerivatives) by `Trilinear`.
     ///
     /// # Errors
     /// As [`frame`](Self::frame).
-    pub fn derivative(&self, dims: Dims, step: f64, slopes: &ViewSlopes) -> Result<[[f64; 3]; 4]> {
+    pub fn derivative(
+        &self,
+        dims: Dims,
+        step: f64,
+        derivatives: &ViewDerivatives,
+    ) -> Result<[[f64; 3]; 4]> {
         let (dt, zero) = self.planes(dims, Traversal::trilinear(step))?;
         let t = zero * dt;
         let mut out = [[0.0; 3]; 4];
         for a in 0..3 {
-            let (at, along) = (slopes[a], slopes[3 + a]);
+            let (at, along) = (derivatives[a], derivatives[3 + a]);
             out[0][a] = (1.0 - t) * at[0] - dt * along[0];
             out[1][a] = t * at[0] + dt * along[0];
             out[2][a] = t * at[1] + dt * along[1];

@@ -35,7 +35,7 @@ fn second_difference(data: &[f64], dims: Dims, axis: usize, spacing: f64) -> Vec
 
 pub(crate) fn force<D: Device>(device: &D) {
     for dims in sizes() {
-        let (image, slope) = (Random::new(1).image(dims), Random::new(2).image(dims));
+        let (image, derivative) = (Random::new(1).image(dims), Random::new(2).image(dims));
         let wide: Vec<f64> = image.iter().map(|&v| f64::from(v)).collect();
         let spacing = [1.0, -2.5, 0.8];
         let start = noise(dims, 3, 1000.0);
@@ -43,12 +43,13 @@ pub(crate) fn force<D: Device>(device: &D) {
             let mut expected = Vec::new();
             for a in 0..3 {
                 let differences = difference(&wide, dims, a, spacing[a]);
-                expected.extend(differences.iter().zip(&slope).map(|(d, &s)| d * f64::from(s)));
+                expected
+                    .extend(differences.iter().zip(&derivative).map(|(d, &s)| d * f64::from(s)));
             }
             if add {
                 expected.iter_mut().zip(&start).for_each(|(e, &s)| *e += f64::from(s));
             }
-            let (s, i) = (device.upload(&slope).unwrap(), device.upload(&image).unwrap());
+            let (s, i) = (device.upload(&derivative).unwrap(), device.upload(&image).unwrap());
             let mut out = device.upload(&start).unwrap();
             device.force(&s, &i, dims, spacing, add, &mut out).unwrap();
             let found = device.into_host(out).unwrap();

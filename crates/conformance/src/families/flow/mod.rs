@@ -137,15 +137,16 @@ pub(crate) fn bits<D: Device>(device: &D) -> Results {
             device.advance(&u, &v, &step, dims, &mut out).unwrap();
             results.push((format!("advance {dims:?} {i}"), device.into_host(out).unwrap()));
         }
-        let [slope, image] = [2, 3].map(|s| device.upload(&Random::new(s).image(dims)).unwrap());
+        let [derivative, image] =
+            [2, 3].map(|s| device.upload(&Random::new(s).image(dims)).unwrap());
         let mut out = device.upload(&noise(dims, 5, 10.0)).unwrap();
-        device.force(&slope, &image, dims, [1.0, 2.0, 0.7], true, &mut out).unwrap();
+        device.force(&derivative, &image, dims, [1.0, 2.0, 0.7], true, &mut out).unwrap();
         results.push((format!("force {dims:?}"), device.into_host(out).unwrap()));
         let mut lengths = device.alloc(len(dims)).unwrap();
         device.field_lengths(&u, [1.0, 2.0, 0.7], &mut lengths).unwrap();
         let mut out = device.upload(&noise(dims, 6, 2.0)).unwrap();
         device.blend_fields(Some(&u), &lengths, &mut out).unwrap();
-        device.blend_fields(None, &slope, &mut out).unwrap();
+        device.blend_fields(None, &derivative, &mut out).unwrap();
         let mut beyond = device.alloc(len(dims)).unwrap();
         device.field_overshoot(&u, dims, &mut beyond).unwrap();
         results.push((format!("overshoot {dims:?}"), device.into_host(beyond).unwrap()));

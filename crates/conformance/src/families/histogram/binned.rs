@@ -74,7 +74,7 @@ pub(crate) fn gradients_match<D: Histogram>(device: &D) {
                 // Without border weighting a sum jumps where a sample leaves the image, which
                 // neither sees: the steps above are too small for that.
                 close(&fast, &expected, 2e-4, "gradient");
-                // A function of all sums, whose slopes are known from the sums only.
+                // A function of all sums, whose derivatives are known from the sums only.
                 let scheme = Scheme::ConflictFree;
                 let half_squares = |_: usize, sums: &[f64]| sums.to_vec();
                 let found = device
@@ -84,7 +84,7 @@ pub(crate) fn gradients_match<D: Histogram>(device: &D) {
                 for (sum, row) in found[0].0.iter().zip(fast.chunks(12)) {
                     total.iter_mut().zip(row).for_each(|(t, v)| *t += sum * v);
                 }
-                close(&found[0].1, &total, 1e-4, "all slopes");
+                close(&found[0].1, &total, 1e-4, "all derivatives");
             }
         });
     }

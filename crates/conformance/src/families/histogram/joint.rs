@@ -81,14 +81,14 @@ pub(crate) fn several_tiles_match<D: Histogram>(device: &D) {
             let what = |name: &str| format!("{name}, {bins} bins");
             let terms = if weights { Terms::Moments } else { Terms::Ratio };
             let scheme = Scheme::ConflictFree;
-            let slope = |k: usize| ((k * 13) % 17) as f64 / 8.0 - 1.0;
-            let slopes =
-                |_: usize, sums: &[f64]| -> Vec<f64> { (0..sums.len()).map(slope).collect() };
+            let entry = |k: usize| ((k * 13) % 17) as f64 / 8.0 - 1.0;
+            let derivatives =
+                |_: usize, sums: &[f64]| -> Vec<f64> { (0..sums.len()).map(entry).collect() };
             let found =
-                device.binned_gradient(terms, scheme, samples, view, &maps, &slopes).unwrap();
+                device.binned_gradient(terms, scheme, samples, view, &maps, &derivatives).unwrap();
             let sums = device.binned_sums(terms, scheme, samples, view, &maps).unwrap();
             let size = if joint { bins * COLUMNS.count } else { 0 };
-            let tables = vec![(0..size).map(slope).collect::<Vec<_>>(); maps.len()];
+            let tables = vec![(0..size).map(entry).collect::<Vec<_>>(); maps.len()];
             let (histograms, gradients) = if joint {
                 (
                     device
@@ -105,7 +105,7 @@ pub(crate) fn several_tiles_match<D: Histogram>(device: &D) {
                 assert!(sums[i] == found[i].0);
                 let derivative = |f: &dyn Fn(&AffineMap) -> Vec<f64>| -> Vec<f64> {
                     let of = |map: &AffineMap| -> f64 {
-                        f(map).iter().enumerate().map(|(k, v)| v * slope(k)).sum()
+                        f(map).iter().enumerate().map(|(k, v)| v * entry(k)).sum()
                     };
                     // One entry of each kind is enough here.
                     let h = 1e-7;

@@ -57,7 +57,7 @@ struct Sums {
     value: f64,
     bound: f64,
     size: f64,
-    slope: f64,
+    derivative: f64,
 }
 
 impl Adjoint {
@@ -94,16 +94,16 @@ impl Adjoint {
             let weight = f64::from(weight);
             let mut of_ray = 0.0;
             let mut add = |voxel: usize, part: Sums| {
-                let Sums { value, bound, size, slope } = part;
+                let Sums { value, bound, size, derivative } = part;
                 let sum = &mut sums[voxel];
                 *sum = Sums {
                     value: sum.value + weight * value,
                     bound: sum.bound + weight.abs() * bound,
                     size: sum.size + weight.abs() * size,
-                    slope: sum.slope + weight.abs() * slope,
+                    derivative: sum.derivative + weight.abs() * derivative,
                 };
                 // Both ways, and what is rounded as values are interpolated and added up along the ray.
-                let along = ROUNDED * ((all.len() + 8) as f64 * size + 4.0 * slope);
+                let along = ROUNDED * ((all.len() + 8) as f64 * size + 4.0 * derivative);
                 of_ray += f64::from(values[voxel].abs()) * weight.abs() * (2.0 * bound + along);
             };
             for &Sample { t, of, length } in &all {
@@ -113,18 +113,19 @@ impl Adjoint {
                             Traversal::Joseph => 2.0 * off(t) + moved(t) * farthest,
                             _ => off(t),
                         };
-                        for (voxel, part, slope) in corners(x) {
+                        for (voxel, part, derivative) in corners(x) {
                             let Some(voxel) = inside(dims, voxel) else { continue };
-                            let slope = slope.iter().map(|s| s.abs()).sum::<f64>() * length;
+                            let derivative =
+                                derivative.iter().map(|s| s.abs()).sum::<f64>() * length;
                             let size = length * part;
-                            let bound = OF_WEIGHTS * size + off * slope;
-                            add(voxel, Sums { value: size, bound, size, slope });
+                            let bound = OF_WEIGHTS * size + off * derivative;
+                            add(voxel, Sums { value: size, bound, size, derivative });
                         }
                     }
                     Of::Voxel(voxel) => {
                         let Some(voxel) = inside(dims, voxel) else { continue };
                         let bound = OF_WEIGHTS * length;
-                        add(voxel, Sums { value: length, bound, size: length, slope: 0.0 });
+                        add(voxel, Sums { value: length, bound, size: length, derivative: 0.0 });
                     }
                 }
             }

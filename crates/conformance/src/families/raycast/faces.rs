@@ -3,7 +3,7 @@
 
 use super::adjoint::{self, Places, Rays};
 use super::reference::{self, Volume};
-use super::{found, image, with_slopes};
+use super::{found, image, image_and_derivatives};
 use crate::support::{Random, assert_close};
 use voxalign_compute::ops::raycast::{Along, Filtering, Pixels, RayView, Traversal};
 use voxalign_compute::{Device, Dims};
@@ -100,7 +100,8 @@ pub(crate) fn faces<D: Device>(device: &D) {
             adjoint::check(device, &volume, rays, Places::Exact);
         }
         for step in [1.0, 0.5] {
-            let (_, found) = with_slopes(device, (&values, DIMS), &views, &pixels, step, &weights);
+            let (_, found) =
+                image_and_derivatives(device, (&values, DIMS), &views, &pixels, step, &weights);
             let expected = reference::derivative(&volume, &views, &pixels, step, &weights);
             for (found, expected) in found.iter().zip(&expected) {
                 let size = expected.iter().flatten().fold(0.0f64, |most, x| most.max(x.abs()));

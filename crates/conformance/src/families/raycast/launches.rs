@@ -2,7 +2,7 @@
 
 use super::adjoint::{self, Places, Rays};
 use super::reference::{self, Volume};
-use super::{KINDS, SIZE, found, image, view, views, with_slopes};
+use super::{KINDS, SIZE, found, image, image_and_derivatives, view, views};
 use crate::support::{Random, assert_close, len};
 use voxalign_compute::Device;
 use voxalign_compute::ops::raycast::{Along, Filtering, Pixels, RayView, Traversal};
@@ -46,7 +46,8 @@ pub(crate) fn tall<D: Device>(device: &D) {
     for row in windows {
         weights[2 * row..][..10].fill_with(|| random.between(-1.0, 2.0) as f32);
     }
-    let (image, derivative) = with_slopes(device, (&values, dims), &views, &all, 0.7, &weights);
+    let (image, derivative) =
+        image_and_derivatives(device, (&values, dims), &views, &all, 0.7, &weights);
     let mut expected = [[0.0; 3]; 4];
     for row in windows {
         let how = Traversal::trilinear(0.7);
@@ -88,7 +89,7 @@ pub(crate) fn many_views<D: Device>(device: &D) {
     }
     let weights = Random::new(46).image([5 * n, 1, 1]);
     let all: Vec<f32> = weights.iter().copied().cycle().take(views.len() * n).collect();
-    let (_, found) = with_slopes(device, (&values, dims), &views, &pixels, 0.7, &all);
+    let (_, found) = image_and_derivatives(device, (&values, dims), &views, &pixels, 0.7, &all);
     let expected = reference::derivative(&volume, &few, &pixels, 0.7, &weights);
     assert_eq!(found.len(), views.len());
     for (view, found) in found.iter().enumerate() {
@@ -147,7 +148,8 @@ pub(crate) fn detectors_within<D: Device>(device: &D) {
             let rays = Rays { views: &views, pixels: &pixels, how, weights: &weights };
             adjoint::check(device, &volume, rays, Places::Rounded);
         }
-        let (_, found) = with_slopes(device, (&values, dims), &views, &pixels, 0.7, &weights);
+        let (_, found) =
+            image_and_derivatives(device, (&values, dims), &views, &pixels, 0.7, &weights);
         let expected = reference::derivative(&volume, &views, &pixels, 0.7, &weights);
         for (found, expected) in found.iter().flatten().zip(expected.iter().flatten()) {
             let size = expected.iter().map(|x| x * x).sum::<f64>().sqrt();

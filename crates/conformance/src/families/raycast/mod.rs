@@ -180,7 +180,7 @@ pub(crate) fn emptiness<D: Device>(device: &D) {
 }
 
 /// The image, its derivative in the views against sums of one sample after the other.
-fn with_slopes<D: Device>(
+fn image_and_derivatives<D: Device>(
     device: &D,
     (values, dims): (&[f32], Dims),
     views: &[RayView],
@@ -190,13 +190,15 @@ fn with_slopes<D: Device>(
 ) -> (Vec<f32>, Vec<[[f64; 3]; 4]>) {
     let volume = device.ray_volume(&device.upload(values).unwrap(), dims).unwrap();
     let n = views.len() * pixels.len();
-    let (mut out, mut slopes) = (device.alloc(n).unwrap(), device.alloc(6 * n).unwrap());
-    device.project_with_slopes(&volume, views, pixels, step, &mut out, &mut slopes).unwrap();
+    let (mut out, mut derivatives) = (device.alloc(n).unwrap(), device.alloc(6 * n).unwrap());
+    device
+        .project_with_derivatives(&volume, views, pixels, step, &mut out, &mut derivatives)
+        .unwrap();
     let weights = device.upload(weights).unwrap();
-    let sums = device.view_slopes(views.len(), pixels, &weights, &slopes).unwrap();
+    let sums = device.view_derivatives(views.len(), pixels, &weights, &derivatives).unwrap();
     let all = views.iter().zip(&sums);
-    let derivatives = all.map(|(view, sums)| view.derivative(dims, step, sums).unwrap()).collect();
-    (device.into_host(out).unwrap(), derivatives)
+    let of_views = all.map(|(view, sums)| view.derivative(dims, step, sums).unwrap()).collect();
+    (device.into_host(out).unwrap(), of_views)
 }
 
 pub(crate) fn derivatives<D: Device>(device: &D) {
@@ -210,7 +212,7 @@ pub(crate) fn derivatives<D: Device>(device: &D) {
         let (values, views) = (sparse(dims, 6), views(dims, 7));
         let weights = Random::new(8).image([views.len() * pixels.len(), 1, 1]);
         let (found_image, found) =
-            with_slopes(device, (&values, dims), &views, &pixels, step, &weights);
+            image_and_derivatives(device, (&values, dims), &views, &pixels, step, &weights);
         let volume = Volume { values: &values, dims };
         let how = Traversal::trilinear(step);
         let expected = reference::project(&volume, &views, &pixels, how, Along::Integral);
@@ -241,7 +243,8 @@ pub(crate) fn derivatives_are_of_the_image<D: Device>(device: &D) {
     let pixels = Pixels::region([0, 0], SIZE);
     let view = views(dims, 9)[0];
     let weights = Random::new(10).image([pixels.len(), 1, 1]);
-    let (_, derivative) = with_slopes(device, (&values, dims), &[view], &pixels, 0.7, &weights);
+    let (_, derivative) =
+        image_and_derivatives(device, (&values, dims), &[view], &pixels, 0.7, &weights);
     // All four places move along some direction.
     let mut random = Random::new(12);
     let direction = [0; 4].map(|_| [0; 3].map(|_| random.between(-1.0, 1.0)));
@@ -406,17 +409,17 @@ pub(crate) fn errors<D: Device>(device: &D) {
     nan.places[2][1] = f64::NAN;
     assert!(device.project(&volume, &[nan], &pixels, how, along, &mut out).is_err());
 
-    let mut slopes = device.alloc::<f32>(36).unwrap();
+    let mut derivatives = device.alloc::<f32>(36).unwrap();
     let one = [view];
-    let mut with = |slopes: &mut D::Buffer<f32>, step| {
-        device.project_with_slopes(&volume, &one, &pixels, step, &mut out, slopes)
+    let mut with = |derivatives: &mut D::Buffer<f32>, step| {
+        device.project_with_derivatives(&volume, &one, &pixels, step, &mut out, derivatives)
     };
-    assert!(with(&mut slopes, 0.5).is_ok() && with(&mut slopes, 0.0).is_err());
-    assert!(with(&mut slopes, 0.6 * depth).is_err());
+    assert!(with(&mut derivatives, 0.5).is_ok() && with(&mut derivatives, 0.0).is_err());
+    assert!(with(&mut derivatives, 0.6 * depth).is_err());
     assert!(with(&mut device.alloc(35).unwrap(), 0.5).is_err());
     let weights = device.alloc::<f32>(6).unwrap();
-    assert!(device.view_slopes(1, &pixels, &weights, &slopes).is_ok());
-    assert!(device.view_slopes(2, &pixels, &weights, &slopes).is_err());
+    assert!(device.view_derivatives(1, &pixels, &weights, &derivatives).is_ok());
+    assert!(device.view_derivatives(2, &pixels, &weights, &derivatives).is_err());
     let mut back = device.alloc::<f32>(120).unwrap();
     assert!(device.backproject(&weights, &[view], &pixels, how, dims, &mut back).is_ok());
     assert!(device.backproject(&weights, &[view], &pixels, how, [6, 5, 3], &mut back).is_err());
@@ -446,14 +449,15 @@ pub(crate) fn bits<D: Device>(device: &D) -> Results {
             results.push((format!("{how:?} adjoint"), device.into_host(out).unwrap()));
         }
         let weights = Random::new(24).image([views.len() * pixels.len(), 1, 1]);
-        let (image, slopes) = with_slopes(device, (&values, dims), &views, &pixels, 0.5, &weights);
-        results.push(("image with slopes".into(), image));
+        let (image, derivatives) =
+            image_and_derivatives(device, (&values, dims), &views, &pixels, 0.5, &weights);
+        results.push(("image with derivatives".into(), image));
         // Both halves of the numbers.
-        let halves = slopes.iter().flatten().flatten().flat_map(|x| {
+        let halves = derivatives.iter().flatten().flatten().flat_map(|x| {
             let high = *x as f32;
             [high, (*x - f64::from(high)) as f32]
         });
-        results.push(("slopes".into(), halves.collect()));
+        results.push(("derivatives".into(), halves.collect()));
     }
     results
 }

@@ -33,13 +33,13 @@ pub(super) fn corners(x: Point) -> impl Iterator<Item = ([i64; 3], f64, Point)> 
     indices([2, 2, 2]).map(move |corner| {
         let weight = |a: usize| if corner[a] == 1 { part[a] } else { 1.0 - part[a] };
         let sign = |a: usize| if corner[a] == 1 { 1.0 } else { -1.0 };
-        let slope = [
+        let of_weight = [
             sign(0) * weight(1) * weight(2),
             weight(0) * sign(1) * weight(2),
             weight(0) * weight(1) * sign(2),
         ];
         let place = [0, 1, 2].map(|a| base[a] + corner[a] as i64);
-        (place, weight(0) * weight(1) * weight(2), slope)
+        (place, weight(0) * weight(1) * weight(2), of_weight)
     })
 }
 
@@ -51,10 +51,10 @@ impl Volume<'_> {
     /// The interpolated value and its gradient.
     fn linear(&self, x: Point) -> (f64, Point) {
         let (mut value, mut gradient) = (0.0, [0.0; 3]);
-        for (place, weight, slope) in corners(x) {
+        for (place, weight, of_weight) in corners(x) {
             let v = self.at(place);
             value += v * weight;
-            gradient = add(gradient, slope, v);
+            gradient = add(gradient, of_weight, v);
         }
         (value, gradient)
     }

@@ -315,7 +315,8 @@ impl<D: Device> ShapeDistance<D> {
         let at = if self.topology.is_some() { &self.centres } else { vertices };
         let (moments, kernel) = (&self.moments, &self.kernel);
         let Found { by_moment, by_centre } = &mut self.found;
-        device.pair_sums_with_slopes(kernel, at, moments, at, moments, by_moment, by_centre)?;
+        device
+            .pair_sums_with_derivatives(kernel, at, moments, at, moments, by_moment, by_centre)?;
         let by_target = match &mut self.by_target {
             Some(found) => found,
             none => none.insert(Found {
@@ -323,9 +324,9 @@ impl<D: Device> ShapeDistance<D> {
                 by_centre: device.alloc(3 * n)?,
             }),
         };
-        let (sums, slopes) = (&mut by_target.by_moment, &mut by_target.by_centre);
+        let (sums, derivatives) = (&mut by_target.by_moment, &mut by_target.by_centre);
         let (to, masses) = (&self.target.centres, &self.target.moments);
-        device.pair_sums_with_slopes(kernel, at, moments, to, masses, sums, slopes)?;
+        device.pair_sums_with_derivatives(kernel, at, moments, to, masses, sums, derivatives)?;
         let [own, both] = &mut self.energies;
         device.reduce_into(&[moments, by_moment], &[Reduction::Dot(0, 1)], own)?;
         device.reduce_into(&[moments, sums], &[Reduction::Dot(0, 1)], both)?;
@@ -335,7 +336,7 @@ impl<D: Device> ShapeDistance<D> {
         energy.add(PendingEnergy::known(factor * self.norm));
         let (difference, twice) = ((x(0) - x(1)) * param(0), [(2.0 * factor) as f32]);
         device.eval_in_place(&difference, by_moment, &[sums], &twice, None)?;
-        device.eval_in_place(&difference, by_centre, &[slopes], &twice, None)?;
+        device.eval_in_place(&difference, by_centre, &[derivatives], &twice, None)?;
         Ok(energy)
     }
 

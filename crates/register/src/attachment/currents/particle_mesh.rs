@@ -5,11 +5,11 @@
 //! over the voxels around them, and the result is taken from these, both with the weights of the cubic B-spline: the
 //! kernel is smoothed by the square of the weights' transform `W` on the way. Its transform is divided by that
 //! square, so that the two take each other away but for what aliases, as in smooth particle mesh Ewald sums (U. Essmann et
-//! al., J. Chem. Phys. 103, 1995). With linear weights the slopes, which jump at voxels then, err by 5 to 20 per cent at three
+//! al., J. Chem. Phys. 103, 1995). With linear weights the derivatives, which jump at voxels then, err by 5 to 20 per cent at three
 //! to seven spacings a width.
 //!
 //! The sums are those of an energy of the grid, `g · K g`, with a symmetric `K`, and splatting is the exact adjoint of
-//! gathering: so slopes are the exact derivative of that energy, as far as single precision goes.
+//! gathering: so derivatives are the exact derivative of that energy, as far as single precision goes.
 
 use crate::error::{RegisterError, Result};
 use voxalign_compute::ops::pairwise::{KernelShape, RadialKernel};
@@ -19,8 +19,8 @@ use voxalign_compute::{Device, DeviceBuffer, Dims};
 use voxalign_image::memory;
 
 /// The least width of a kernel in spacings of the grid. From there on squared distances of shapes err by one per cent at
-/// most, also of shapes that are near each other; slopes by less than one per cent with a Gaussian, and by some two per cent with a
-/// Cauchy kernel, whose transform falls off more slowly. At two spacings slopes err by four and seven per cent, at one by a
+/// most, also of shapes that are near each other; derivatives by less than one per cent with a Gaussian, and by some two per cent with a
+/// Cauchy kernel, whose transform falls off more slowly. At two spacings derivatives err by four and seven per cent, at one by a
 /// third and more (`voxalign bench currents`; L. K. Ha, 2011, figure 3.4).
 #[must_use]
 pub fn narrowest(_shape: KernelShape) -> f64 {
@@ -219,10 +219,18 @@ impl<D: Device> ParticleMesh<D> {
         points: &D::Buffer<f32>,
         moments: &D::Buffer<f32>,
         out: &mut D::Buffer<f32>,
-        slopes: &mut D::Buffer<f32>,
+        derivatives: &mut D::Buffer<f32>,
     ) -> Result<()> {
         let (values, lattice) = (&self.values, self.lattice());
-        Ok(device.gather_with_slopes(values, lattice, points, None, moments, out, slopes)?)
+        Ok(device.gather_with_gradients(
+            values,
+            lattice,
+            points,
+            None,
+            moments,
+            out,
+            derivatives,
+        )?)
     }
 
     fn lattice(&self) -> Lattice {

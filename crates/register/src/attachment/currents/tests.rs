@@ -148,7 +148,7 @@ fn expected_norm(shape: &Shape, kernel: &RadialKernel) -> f64 {
     sum
 }
 
-/// What is left of the energy without its slope is of second order in the step.
+/// What is left of the energy without its derivative is of second order in the step.
 #[test]
 fn covectors_are_derivatives() {
     let device = cpu();
@@ -156,35 +156,36 @@ fn covectors_are_derivatives() {
     for (a, b) in shapes(8, 12.0, 0.0).into_iter().zip(shapes(7, 11.0, 3.0)) {
         let vertices = a.vertices().to_vec();
         let way: Vec<_> = moved(&vertices, 1.0).iter().zip(&vertices).map(|(m, v)| m - v).collect();
-        let slope_of = |covectors: &[Vector3<f64>]| {
+        let derivative_of = |covectors: &[Vector3<f64>]| {
             covectors.iter().zip(&way).map(|(c, w)| c.dot(w)).sum::<f64>()
         };
         let along =
             |h: f64| -> Vec<_> { vertices.iter().zip(&way).map(|(v, w)| v + h * w).collect() };
         let mut distance = between(&a, &b, kernel, Summation::Exact);
-        let slope = slope_of(&distance.evaluate_at(&device, &vertices).unwrap().covectors);
+        let derivative =
+            derivative_of(&distance.evaluate_at(&device, &vertices).unwrap().covectors);
         let start = expected((&a, &vertices), &b, &kernel);
         let mut last = f64::INFINITY;
         for h in [0.2, 0.05, 0.0125] {
             let energy = expected((&a, &along(h)), &b, &kernel);
-            let rest = (energy - start - h * slope).abs() / (h * slope.abs());
+            let rest = (energy - start - h * derivative).abs() / (h * derivative.abs());
             assert!(rest < 0.4 * last, "{} components: {rest} at {h}", a.components());
             last = rest;
         }
         assert!(last < 0.05, "{last}");
-        // On the grid it is the derivative of the energy of the grid, with its jumps of slope at voxels, and near the
+        // On the grid it is the derivative of the energy of the grid, with its jumps of derivative at voxels, and near the
         // exact one.
         let mut distance = between(&a, &b, kernel, Summation::Grid(1.5));
         let on_grid = distance.evaluate_at(&device, &vertices).unwrap();
-        assert!((slope_of(&on_grid.covectors) - slope).abs() < 0.01 * slope.abs());
+        assert!((derivative_of(&on_grid.covectors) - derivative).abs() < 0.01 * derivative.abs());
         let h = 0.02;
         let ahead = distance.evaluate_at(&device, &along(h)).unwrap().squared;
         let back = distance.evaluate_at(&device, &along(-h)).unwrap().squared;
         let own = (ahead - back) / (2.0 * h);
         assert!(
-            (own - slope_of(&on_grid.covectors)).abs() < 5e-3 * own.abs(),
+            (own - derivative_of(&on_grid.covectors)).abs() < 5e-3 * own.abs(),
             "{own} {}",
-            slope_of(&on_grid.covectors)
+            derivative_of(&on_grid.covectors)
         );
     }
 }

@@ -302,11 +302,11 @@ impl IntensityMap {
                 knots.push((m, f));
             }
         }
-        let slope = match (knots.first(), knots.last()) {
+        let derivative = match (knots.first(), knots.last()) {
             (Some(a), Some(b)) if b.0 > a.0 => (b.1 - a.1) / (b.0 - a.0),
             _ => 1.0,
         };
-        Self { knots, beyond: slope }
+        Self { knots, beyond: derivative }
     }
 
     /// Where the pieces begin and end: value and mapped value.

@@ -3,7 +3,7 @@
 //! The moving image is `I0` at time 0, the fixed one `I1` at time 1. Velocities `v_j` on the fixed
 //! grid, constant over `T` time steps each, minimise
 //! `E = Σ_j ⟨L v_j, v_j⟩ / (N T) + S(I0 ∘ φ₁₀, I1) / σ²`, with any similarity `S` and `N` voxels. With the flows
-//! `φ_{j+1,0} = φ_{j,0} ∘ (id − v_j/T)` and `φ_{j,1} = φ_{j+1,1} ∘ (id + v_j/T)` and the slope
+//! `φ_{j+1,0} = φ_{j,0} ∘ (id − v_j/T)` and `φ_{j,1} = φ_{j+1,1} ∘ (id + v_j/T)` and the derivative
 //! `s = ∂S/∂(I0 ∘ φ₁₀)`, the gradient of `E` at time `j` is
 //! `2 v_j − (N / σ²) L⁻¹ (|Dφ_{j,1}| (s ∘ φ_{j,1}) ∇(I0 ∘ φ_{j,0}))`; the force of `v_j` is taken at the end
 //! of its time step, where the images are that it moved.
@@ -71,9 +71,9 @@ struct Work<D: Device> {
     force: D::Buffer<f32>,
     solution: D::Buffer<f32>,
     /// Those of all attachments, one for each of their `channels`.
-    slopes: Vec<D::Buffer<f32>>,
+    derivatives: Vec<D::Buffer<f32>>,
     channels: Vec<usize>,
-    moved_slope: D::Buffer<f32>,
+    moved_derivative: D::Buffer<f32>,
     jacobian: D::Buffer<f32>,
     norms: D::Buffer<f64>,
     /// The time steps of a segment.
@@ -262,9 +262,9 @@ impl<D: Device> LddmmModel<D> {
             spare: vectors()?,
             force: vectors()?,
             solution: vectors()?,
-            slopes: Vec::new(),
+            derivatives: Vec::new(),
             channels: Vec::new(),
-            moved_slope: device.alloc(n)?,
+            moved_derivative: device.alloc(n)?,
             jacobian: device.alloc(n)?,
             norms: device.alloc(3)?,
             every,

@@ -22,7 +22,7 @@ pub(super) struct Pulled<D: Device> {
 }
 
 impl<D: Device> Work<D> {
-    /// Evaluates what pulls, with the flow of the whole path in `field`; the slopes of images are kept for
+    /// Evaluates what pulls, with the flow of the whole path in `field`; the derivatives of images are kept for
     /// [`push`](Self::push).
     pub(super) fn pulled(
         &mut self,
@@ -36,7 +36,7 @@ impl<D: Device> Work<D> {
         let (dims, steps) = (path.dims, path.time_steps);
         let n = dims.iter().product();
         let mut pulled = Pulled { energies: PendingEnergies::default(), ways: Vec::new() };
-        let Self { every, images, slopes, channels, velocity, field, .. } = self;
+        let Self { every, images, derivatives, channels, velocity, field, .. } = self;
         // The last segment ends with the image that all of the flow has moved.
         let last = (steps - 1) % *every;
         channels.clear();
@@ -55,8 +55,8 @@ impl<D: Device> Work<D> {
                 let images = of_channels(&images, &needs.channels)?;
                 let first = channels.len();
                 channels.extend(needs.channels.clone());
-                while slopes.len() < channels.len() {
-                    slopes.push(device.alloc(n)?);
+                while derivatives.len() < channels.len() {
+                    derivatives.push(device.alloc(n)?);
                 }
                 let mut ways = match &needs.places {
                     None => None,
@@ -75,8 +75,8 @@ impl<D: Device> Work<D> {
                 };
                 let at = Maps { images, carried: [there, None] };
                 let mut out = Gradient {
-                    slopes: &mut slopes[first..channels.len()],
-                    reference_slopes: &mut [],
+                    derivatives: &mut derivatives[first..channels.len()],
+                    reference_derivatives: &mut [],
                     covectors: [covectors, &mut second],
                 };
                 let energy = attachment.evaluate(device, &at, &mut out)?;
@@ -98,17 +98,28 @@ impl<D: Device> Work<D> {
     /// `field` flows to the end of the path.
     pub(super) fn push(&mut self, device: &D, path: &Path<D>, image: usize) -> Result<()> {
         let (dims, spacing) = (path.dims, path.spacing);
-        let Self { slopes, channels, moved_slope, jacobian, field, force, images, .. } = self;
+        let Self {
+            derivatives, channels, moved_derivative, jacobian, field, force, images, ..
+        } = self;
         if channels.is_empty() {
             device.eval_in_place(&constant(0.0), force, &[], &[], None)?;
         } else {
             device.jacobian_determinant(field, dims, jacobian)?;
         }
         let linear = Interpolation::Linear;
-        for (i, (slope, &channel)) in slopes.iter().zip(&*channels).enumerate() {
-            device.warp_field(slope, dims, &IDENTITY, field, dims, linear, 0.0, moved_slope)?;
-            device.eval_in_place(&(x(0) * x(1)), moved_slope, &[jacobian], &[], None)?;
-            device.force(moved_slope, &images[channel][image], dims, spacing, i > 0, force)?;
+        for (i, (derivative, &channel)) in derivatives.iter().zip(&*channels).enumerate() {
+            device.warp_field(
+                derivative,
+                dims,
+                &IDENTITY,
+                field,
+                dims,
+                linear,
+                0.0,
+                moved_derivative,
+            )?;
+            device.eval_in_place(&(x(0) * x(1)), moved_derivative, &[jacobian], &[], None)?;
+            device.force(moved_derivative, &images[channel][image], dims, spacing, i > 0, force)?;
         }
         Ok(())
     }

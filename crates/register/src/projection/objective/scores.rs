@@ -33,7 +33,7 @@ const TELLING: usize = 1 << 15;
 
 impl Scores {
     /// The derivative of the cost.
-    pub(crate) fn slopes(&self) -> DVector<f64> {
+    pub(crate) fn derivatives(&self) -> DVector<f64> {
         let mut sum = DVector::zeros(self.parameters);
         for cell in self.cells.chunks(self.parameters.max(1)) {
             sum.iter_mut().zip(cell).for_each(|(sum, v)| *sum += v);
@@ -196,8 +196,8 @@ impl<D: Device> XrayObjective<'_, D> {
             for (i, (&weight, &place)) in weights.iter().zip(&patches.places).enumerate() {
                 let [x, y] = pixels.at(patches.places[i - i % patches.length]);
                 let cell = (y - first[1]) / CELL * cells[0] + (x - first[0]) / CELL;
-                let slope = f64::from(after[place]) - f64::from(before[place]);
-                found[cell * n + axis] += part * f64::from(weight) * slope / (2.0 * by);
+                let derivative = f64::from(after[place]) - f64::from(before[place]);
+                found[cell * n + axis] += part * f64::from(weight) * derivative / (2.0 * by);
             }
         }
         let metric = metric(&features, moves, patches.kinds()) * part;

@@ -251,7 +251,7 @@ fn beside(model: &Model, best: &Pose, by: f64) -> Vec<Pose> {
 /// What a cost says of the numbers of a pose, and of those of the geometries of its views: its derivative, its curvature, and what blocks of
 /// pixels say of each.
 pub(super) struct Curved {
-    slopes: DVector<f64>,
+    derivatives: DVector<f64>,
     /// The curvature in the pose alone.
     in_pose: Matrix6<f64>,
     bent: DMatrix<f64>,
@@ -285,13 +285,13 @@ impl Curved {
         let by = if frames.is_empty() { by } else { FINE * size };
         let scores = scores(objective, (model, best), by, frames)?;
         search.evaluations += OF_SCORES;
-        let (slopes, all) = self::bent(&scores, &bent);
-        Ok(Some(Self { slopes, in_pose: bent, bent: all, scores }))
+        let (derivatives, all) = self::bent(&scores, &bent);
+        Ok(Some(Self { derivatives, in_pose: bent, bent: all, scores }))
     }
 
     /// The numbers of a pose and those of its geometries that are named.
     fn numbers(&self, of: &[usize]) -> Vec<usize> {
-        numbers_of((self.slopes.len() - 6) / NUMBERS, of)
+        numbers_of((self.derivatives.len() - 6) / NUMBERS, of)
     }
 
     /// The curvature of some numbers, turned over; none where it has no minimum.
@@ -343,8 +343,9 @@ impl Curved {
         of.extend(what.numbers().iter().filter(|i| !refined.contains(i)));
         let numbers = self.numbers(&of);
         let (inverse, variance) = (self.inverse(&numbers)?, self.variance(&numbers)?);
-        let slopes = DVector::from_iterator(numbers.len(), numbers.iter().map(|&i| self.slopes[i]));
-        let step = -(inverse * slopes);
+        let derivatives =
+            DVector::from_iterator(numbers.len(), numbers.iter().map(|&i| self.derivatives[i]));
+        let step = -(inverse * derivatives);
         let sure = (0..6).map(|i| variance[(i, i)].max(0.0)).sum::<f64>().sqrt();
         let views = (numbers.len() - 6) / of.len();
         let by = (0..views).zip(frames).map(|(view, frame)| {
@@ -397,14 +398,14 @@ pub(super) fn scores<D: Device>(
 /// which is bent a thousandth as much as what it does not.
 pub(super) fn bent(scores: &[Scores], in_pose: &Matrix6<f64>) -> (DVector<f64>, DMatrix<f64>) {
     let n = scores.first().map_or(6, |s| s.metric.nrows());
-    let (mut slopes, mut metric) = (DVector::zeros(n), DMatrix::zeros(n, n));
+    let (mut derivatives, mut metric) = (DVector::zeros(n), DMatrix::zeros(n, n));
     for one in scores {
-        slopes += one.slopes();
+        derivatives += one.derivatives();
         metric += &one.metric;
     }
     let of_pose: Matrix6<f64> = metric.fixed_view::<6, 6>(0, 0).into_owned();
     let times = of_pose.try_inverse().map_or(1.0, |back| (back * in_pose).trace() / 6.0);
-    (slopes, metric * if times > 0.0 { times } else { 1.0 })
+    (derivatives, metric * if times > 0.0 { times } else { 1.0 })
 }
 
 /// Evaluations of scores, of each view alike.

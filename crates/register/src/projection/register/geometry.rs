@@ -200,15 +200,15 @@ impl<D: Device> Search<'_, '_, D> {
             let by = certainty::FINE * level.size;
             let scores = certainty::scores(&objective, (&model, &pose), by, frames)?;
             self.evaluations += certainty::OF_SCORES;
-            let (slopes, bent) = certainty::bent(&scores, &in_pose);
-            let slopes = slopes.select_rows(&numbers);
+            let (derivatives, bent) = certainty::bent(&scores, &in_pose);
+            let derivatives = derivatives.select_rows(&numbers);
             let bent = bent.select_rows(&numbers).select_columns(&numbers).symmetric_eigen();
             let most = bent.eigenvalues.amax();
             let mut moved = None;
             for _ in 0..DAMPED {
-                let along = bent.eigenvectors.transpose() * &slopes;
-                let step = along.zip_map(&bent.eigenvalues, |slope, bend| {
-                    -slope / (bend.max(0.0) + damping * most).max(f64::MIN_POSITIVE)
+                let along = bent.eigenvectors.transpose() * &derivatives;
+                let step = along.zip_map(&bent.eigenvalues, |derivative, bend| {
+                    -derivative / (bend.max(0.0) + damping * most).max(f64::MIN_POSITIVE)
                 });
                 let mut step = &bent.eigenvectors * step;
                 let length = step.norm();

@@ -40,7 +40,7 @@ pub(super) fn cost(
     values: &[f32],
     most: f64,
     image: &[f32],
-    slope: Option<&mut [f32]>,
+    derivative: Option<&mut [f32]>,
     normalised: bool,
 ) -> f64 {
     let rows = rows(values);
@@ -68,7 +68,7 @@ pub(super) fn cost(
     let entropy = |p: &[f64]| -p.iter().map(|&p| plogp(p)).sum::<f64>();
     let (h_x, h_i, h) = (entropy(&of_rows), entropy(&of_columns), entropy(&joint));
     let log = |p: f64| if p > 0.0 { p.ln() } else { 0.0 };
-    if let Some(slope) = slope {
+    if let Some(derivative) = derivative {
         // What a unit in a bin changes; constants cancel, as the windows of a value always sum up to 1.
         let mut table = vec![0.0f64; BINS * WIDE];
         for (r, row) in table.chunks_mut(WIDE).enumerate() {
@@ -83,7 +83,7 @@ pub(super) fn cost(
                 };
             }
         }
-        for ((s, &row), &i) in slope.iter_mut().zip(&rows).zip(image) {
+        for ((s, &row), &i) in derivative.iter_mut().zip(&rows).zip(image) {
             let (at, moves) = place(i);
             let first = at.floor() as usize - 1;
             let mut sum = 0.0;

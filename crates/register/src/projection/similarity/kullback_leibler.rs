@@ -5,7 +5,7 @@ const FLOOR: f64 = 1e-3;
 
 /// `Σ p log (p / q)`, where `p` and `q` are the images, with values below a thousandth of their mean raised to it, divided by their
 /// sums. Whatever factor is between the images does not count.
-pub(super) fn cost(reference: &[f32], image: &[f32], slope: Option<&mut [f32]>) -> f64 {
+pub(super) fn cost(reference: &[f32], image: &[f32], derivative: Option<&mut [f32]>) -> f64 {
     let mean = |values: &[f32]| {
         let sum: f64 = values.iter().map(|&v| f64::from(v.max(0.0))).sum();
         sum / values.len().max(1) as f64
@@ -13,8 +13,8 @@ pub(super) fn cost(reference: &[f32], image: &[f32], slope: Option<&mut [f32]>) 
     let (mean_x, mean_i) = (mean(reference), mean(image));
     // Nothing to distribute: no image is like it.
     if !(mean_x > 0.0 && mean_i > 0.0) {
-        if let Some(slope) = slope {
-            slope.fill(0.0);
+        if let Some(derivative) = derivative {
+            derivative.fill(0.0);
         }
         return f64::from(u8::MAX);
     }
@@ -30,8 +30,8 @@ pub(super) fn cost(reference: &[f32], image: &[f32], slope: Option<&mut [f32]>) 
         cost += p * (p * sum_i / i).ln();
         by_floor += p / i;
     }
-    if let Some(slope) = slope {
-        for ((s, &x), &i) in slope.iter_mut().zip(reference).zip(image) {
+    if let Some(derivative) = derivative {
+        for ((s, &x), &i) in derivative.iter_mut().zip(reference).zip(image) {
             let p = raised(x, mean_x) / sum_x;
             // ∂/∂i of log sum_i − Σ p log (i + FLOOR mean).
             let own = if i > 0.0 {

@@ -78,16 +78,16 @@ impl Counted {
     fn cost(
         &self,
         image: &[f32],
-        slope: Option<&mut [f32]>,
+        derivative: Option<&mut [f32]>,
         cost: impl Fn(&[f32], &[f32], Option<&mut [f32]>) -> f64,
     ) -> f64 {
         let image = self.of(image);
-        let Some(slope) = slope else { return cost(&self.values, &image, None) };
+        let Some(derivative) = derivative else { return cost(&self.values, &image, None) };
         let mut part = vec![0.0; image.len()];
         let found = cost(&self.values, &image, Some(&mut part));
-        slope.fill(0.0);
+        derivative.fill(0.0);
         for (&place, &s) in self.places.iter().zip(&part) {
-            slope[place] = s;
+            derivative[place] = s;
         }
         found
     }
@@ -159,21 +159,21 @@ impl XraySimilarity {
     /// The cost of a simulated image against the reference, and its derivative in each pixel where there is room for it.
     /// Both images have the same length.
     #[must_use]
-    pub fn cost(self, reference: &Reference, image: &[f32], slope: Option<&mut [f32]>) -> f64 {
-        let by_pixel = |values: &[f32], image: &[f32], slope: Option<&mut [f32]>| match self {
-            Self::Ncc => ncc::cost(values, image, slope),
-            Self::GradientNcc => ncc::of_gradients(reference, image, slope),
-            Self::Mi => information::cost(values, reference.most, image, slope, false),
-            Self::Nmi => information::cost(values, reference.most, image, slope, true),
-            Self::Ssd => norms::squares(values, image, slope),
-            Self::L1 => norms::magnitudes(values, image, slope),
-            Self::PatternIntensity => pattern_intensity::cost(reference, image, slope),
-            Self::KullbackLeibler => kullback_leibler::cost(values, image, slope),
+    pub fn cost(self, reference: &Reference, image: &[f32], derivative: Option<&mut [f32]>) -> f64 {
+        let by_pixel = |values: &[f32], image: &[f32], derivative: Option<&mut [f32]>| match self {
+            Self::Ncc => ncc::cost(values, image, derivative),
+            Self::GradientNcc => ncc::of_gradients(reference, image, derivative),
+            Self::Mi => information::cost(values, reference.most, image, derivative, false),
+            Self::Nmi => information::cost(values, reference.most, image, derivative, true),
+            Self::Ssd => norms::squares(values, image, derivative),
+            Self::L1 => norms::magnitudes(values, image, derivative),
+            Self::PatternIntensity => pattern_intensity::cost(reference, image, derivative),
+            Self::KullbackLeibler => kullback_leibler::cost(values, image, derivative),
         };
         let among_neighbours = matches!(self, Self::GradientNcc | Self::PatternIntensity);
         match reference.counted.as_ref().filter(|_| !among_neighbours) {
-            Some(counted) => counted.cost(image, slope, by_pixel),
-            None => by_pixel(&reference.values, image, slope),
+            Some(counted) => counted.cost(image, derivative, by_pixel),
+            None => by_pixel(&reference.values, image, derivative),
         }
     }
 }

@@ -31,18 +31,18 @@ fn correlation(reference: &[f32], (mean_x, var_x): (f64, f64), image: &[f32]) ->
 }
 
 impl Correlation {
-    fn slope(&self, x: f32, i: f32) -> f64 {
+    fn derivative(&self, x: f32, i: f32) -> f64 {
         let [a, b] = self.factors;
         a * (f64::from(x) - self.means[0]) - b * (f64::from(i) - self.means[1])
     }
 }
 
 /// `1 − ρ`.
-pub(super) fn cost(reference: &[f32], image: &[f32], slope: Option<&mut [f32]>) -> f64 {
+pub(super) fn cost(reference: &[f32], image: &[f32], derivative: Option<&mut [f32]>) -> f64 {
     let all = correlation(reference, moments(reference), image);
-    if let Some(slope) = slope {
-        for ((s, &x), &i) in slope.iter_mut().zip(reference).zip(image) {
-            *s = -all.slope(x, i) as f32;
+    if let Some(derivative) = derivative {
+        for ((s, &x), &i) in derivative.iter_mut().zip(reference).zip(image) {
+            *s = -all.derivative(x, i) as f32;
         }
     }
     1.0 - all.value
@@ -106,21 +106,21 @@ fn from_differences(x: f64, y: f64) -> [f64; 4] {
 }
 
 /// The adjoint of [`gradients`], of derivatives in the differences.
-fn from_gradients(slopes: impl Iterator<Item = (f64, f64)>, tiles: Tiles, out: &mut [f32]) {
+fn from_gradients(derivatives: impl Iterator<Item = (f64, f64)>, tiles: Tiles, out: &mut [f32]) {
     let Tiles { width, height } = tiles;
     if [width, height] == [2, 2] {
-        for (out, (x, y)) in out.as_chunks_mut::<4>().0.iter_mut().zip(slopes) {
+        for (out, (x, y)) in out.as_chunks_mut::<4>().0.iter_mut().zip(derivatives) {
             *out = from_differences(x, y).map(|v| v as f32);
         }
         return;
     }
-    let mut slopes = slopes;
+    let mut derivatives = derivatives;
     let mut sums = vec![0.0f64; width * height];
     for tile in out.chunks_exact_mut(width * height) {
         sums.fill(0.0);
         for row in 0..height - 1 {
             for column in 0..width - 1 {
-                let Some((x, y)) = slopes.next() else { return };
+                let Some((x, y)) = derivatives.next() else { return };
                 let at = row * width + column;
                 let places = [at, at + 1, at + width, at + width + 1];
                 for (place, v) in places.into_iter().zip(from_differences(x, y)) {
@@ -135,11 +135,15 @@ fn from_gradients(slopes: impl Iterator<Item = (f64, f64)>, tiles: Tiles, out: &
 }
 
 /// `1 − (ρ of the differences along columns + ρ of those along rows) / 2`.
-pub(super) fn of_gradients(reference: &Reference, image: &[f32], slope: Option<&mut [f32]>) -> f64 {
+pub(super) fn of_gradients(
+    reference: &Reference,
+    image: &[f32],
+    derivative: Option<&mut [f32]>,
+) -> f64 {
     let tiles = reference.tiles;
     if tiles.width < 2 || tiles.height < 2 {
-        if let Some(slope) = slope {
-            slope.fill(0.0);
+        if let Some(derivative) = derivative {
+            derivative.fill(0.0);
         }
         return 1.0;
     }
@@ -161,21 +165,21 @@ pub(super) fn of_gradients(reference: &Reference, image: &[f32], slope: Option<&
         let Known { values, mean, variance } = &known[a];
         correlation(values, (*mean, *variance), &of_i[a])
     });
-    if let Some(slope) = slope {
+    if let Some(derivative) = derivative {
         let along = |a: usize| {
             let pairs = known[a].values.iter().zip(&of_i[a]);
             let of = &both[a];
-            pairs.map(move |(&x, &i)| -0.5 * of.slope(x, i))
+            pairs.map(move |(&x, &i)| -0.5 * of.derivative(x, i))
         };
-        let mut slopes = along(0).zip(along(1));
+        let mut derivatives = along(0).zip(along(1));
         match &counts {
-            None => from_gradients(slopes, tiles, slope),
+            None => from_gradients(derivatives, tiles, derivative),
             Some(counts) => {
                 let each = |counts: &bool| match counts {
-                    true => slopes.next().unwrap_or_default(),
+                    true => derivatives.next().unwrap_or_default(),
                     false => (0.0, 0.0),
                 };
-                from_gradients(counts.iter().map(each), tiles, slope);
+                from_gradients(counts.iter().map(each), tiles, derivative);
             }
         }
     }

@@ -18,7 +18,7 @@ fn offsets() -> Vec<(usize, isize)> {
 
 /// `1 − mean over pairs of neighbours of σ² / (σ² + (dₖ − dₗ)²)`, where `d` is the difference of both images, each less its mean and
 /// divided by its standard deviation (Weese et al. 1997).
-pub(super) fn cost(reference: &Reference, image: &[f32], slope: Option<&mut [f32]>) -> f64 {
+pub(super) fn cost(reference: &Reference, image: &[f32], derivative: Option<&mut [f32]>) -> f64 {
     let ((mean_x, var_x), (mean_i, var_i)) = match &reference.counted {
         None => (moments(&reference.values), moments(image)),
         Some(counted) => (moments(&counted.values), moments(&counted.of(image))),
@@ -28,8 +28,8 @@ pub(super) fn cost(reference: &Reference, image: &[f32], slope: Option<&mut [f32
     let offsets = offsets();
     let flat = var_x.is_nan() || var_x <= 0.0 || var_i.is_nan() || var_i <= floor;
     if flat || width * height < 2 {
-        if let Some(slope) = slope {
-            slope.fill(0.0);
+        if let Some(derivative) = derivative {
+            derivative.fill(0.0);
         }
         return 1.0;
     }
@@ -37,7 +37,7 @@ pub(super) fn cost(reference: &Reference, image: &[f32], slope: Option<&mut [f32
     let standard = |i: f32| (f64::from(i) - mean_i) / sd_i;
     let pairs = reference.values.iter().zip(image);
     let d: Vec<f64> = pairs.map(|(&x, &i)| standard(i) - (f64::from(x) - mean_x) / sd_x).collect();
-    let mut of_d = vec![0.0f64; if slope.is_some() { d.len() } else { 0 }];
+    let mut of_d = vec![0.0f64; if derivative.is_some() { d.len() } else { 0 }];
     let (mut sum, mut count) = (0.0, 0u64);
     let square = SIGMA * SIGMA;
     for first in (0..d.len()).step_by(width * height) {
@@ -66,12 +66,12 @@ pub(super) fn cost(reference: &Reference, image: &[f32], slope: Option<&mut [f32
         }
     }
     let count = count.max(1) as f64;
-    if let Some(slope) = slope {
+    if let Some(derivative) = derivative {
         // Through the mean and the standard deviation of the image.
         let n = reference.counted.as_ref().map_or(d.len(), |c| c.places.len()) as f64;
         let mean_s = of_d.iter().sum::<f64>() / n;
         let along = of_d.iter().zip(image).map(|(s, &i)| s * standard(i)).sum::<f64>() / n;
-        for (place, ((out, s), &i)) in slope.iter_mut().zip(&of_d).zip(image).enumerate() {
+        for (place, ((out, s), &i)) in derivative.iter_mut().zip(&of_d).zip(image).enumerate() {
             let of_image = (s - mean_s - standard(i) * along) / sd_i;
             *out = if reference.counts(place) { (-of_image / count) as f32 } else { 0.0 };
         }

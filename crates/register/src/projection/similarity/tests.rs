@@ -37,14 +37,14 @@ fn counts(n: usize) -> [Vec<bool>; 2] {
 }
 
 #[test]
-fn slopes_are_derivatives() {
+fn derivatives_match_differences() {
     for &kind in XraySimilarity::ALL {
         for (pixels, some) in selections(kind).into_iter().flat_map(|p| [(p, 0), (p, 1)]) {
             let (x, image) = pair(&pixels, 5);
             let counted = counts(x.len())[some].clone();
             let reference = Reference::new(x, &pixels, 5.0).counting(counted.clone());
-            let mut slope = vec![0.0; image.len()];
-            let cost = kind.cost(&reference, &image, Some(&mut slope));
+            let mut derivative = vec![0.0; image.len()];
+            let cost = kind.cost(&reference, &image, Some(&mut derivative));
             assert_eq!(cost.to_bits(), kind.cost(&reference, &image, None).to_bits());
             let way: Vec<f32> = noise(image.len(), 9).iter().map(|v| v - 0.4).collect();
             // Halves of a step: the error of central differences falls with its square.
@@ -53,17 +53,23 @@ fn slopes_are_derivatives() {
                 kind.cost(&reference, &moved, None)
             };
             let expected: f64 =
-                slope.iter().zip(&way).map(|(s, w)| f64::from(*s) * f64::from(*w)).sum();
+                derivative.iter().zip(&way).map(|(s, w)| f64::from(*s) * f64::from(*w)).sum();
             let by = 2e-3f32;
             let found = (at(by) - at(-by)) / (2.0 * f64::from(by));
-            let size: f64 =
-                slope.iter().zip(&way).map(|(s, w)| (f64::from(*s) * f64::from(*w)).abs()).sum();
+            let size: f64 = derivative
+                .iter()
+                .zip(&way)
+                .map(|(s, w)| (f64::from(*s) * f64::from(*w)).abs())
+                .sum();
             // Absolute differences have kinks, which a step may cross.
             let tolerance = if kind == XraySimilarity::L1 { 0.05 } else { 2e-3 };
             let name = kind.name();
             assert!((found - expected).abs() < tolerance * size, "{name}: {found} {expected}");
             assert!(size > 0.0, "{name}");
-            assert!(slope.iter().zip(&counted).all(|(s, counts)| *counts || *s == 0.0), "{name}");
+            assert!(
+                derivative.iter().zip(&counted).all(|(s, counts)| *counts || *s == 0.0),
+                "{name}"
+            );
         }
     }
 }
@@ -133,10 +139,10 @@ fn images_without_contrast_are_no_error() {
     for &kind in XraySimilarity::ALL {
         for (x, image) in [(&x, &flat), (&flat, &image), (&flat, &flat)] {
             let reference = Reference::new(x.clone(), &pixels, 5.0);
-            let mut slope = vec![f32::NAN; image.len()];
-            let cost = kind.cost(&reference, image, Some(&mut slope));
+            let mut derivative = vec![f32::NAN; image.len()];
+            let cost = kind.cost(&reference, image, Some(&mut derivative));
             assert!(cost.is_finite(), "{}: {cost}", kind.name());
-            assert!(slope.iter().all(|s| s.is_finite()), "{}", kind.name());
+            assert!(derivative.iter().all(|s| s.is_finite()), "{}", kind.name());
         }
     }
 }

@@ -19,7 +19,7 @@ pub struct Bfgs {
     inverse: DMatrix<f64>,
     scaled: bool,
     direction: DVector<f64>,
-    slope: f64,
+    derivative: f64,
     step: f64,
     /// Bracket of the line search: the best step known to be too short, and one known to be too
     /// long with its value.
@@ -58,7 +58,7 @@ impl Bfgs {
             inverse: DMatrix::identity(n, n),
             scaled: false,
             direction: DVector::zeros(n),
-            slope: 0.0,
+            derivative: 0.0,
             step: 0.0,
             short: 0.0,
             long: None,
@@ -72,12 +72,12 @@ impl Bfgs {
 
     fn begin_line_search(&mut self) {
         self.direction = -(&self.inverse * &self.g);
-        self.slope = self.direction.dot(&self.g);
-        if self.slope >= 0.0 || !self.slope.is_finite() {
+        self.derivative = self.direction.dot(&self.g);
+        if self.derivative >= 0.0 || !self.derivative.is_finite() {
             self.inverse.fill_with_identity();
             self.scaled = false;
             self.direction = -&self.g;
-            self.slope = self.direction.dot(&self.g);
+            self.derivative = self.direction.dot(&self.g);
         }
         let length = self.direction.norm();
         if length <= 0.0 || !length.is_finite() {
@@ -96,9 +96,9 @@ impl Bfgs {
     fn line_search(&mut self, f: f64, g: DVector<f64>) {
         self.trials += 1;
         let length = self.direction.norm();
-        let slope_here = g.dot(&self.direction);
-        let enough = f.is_finite() && f <= self.f + ARMIJO * self.step * self.slope;
-        let flat = slope_here >= WOLFE * self.slope;
+        let derivative_here = g.dot(&self.direction);
+        let enough = f.is_finite() && f <= self.f + ARMIJO * self.step * self.derivative;
+        let flat = derivative_here >= WOLFE * self.derivative;
         let at_limit = self.step * length >= self.steps.longest * 0.999;
         if enough && (flat || at_limit || self.trials >= MOST_TRIALS) {
             self.accept(f, g);
@@ -119,10 +119,10 @@ impl Bfgs {
             let old = self.step;
             self.long = Some(old);
             let width = old - self.short;
-            // The parabola through the value and slope at the start and the value here.
-            let bend = f - self.f - self.slope * old;
+            // The parabola through the value and derivative at the start and the value here.
+            let bend = f - self.f - self.derivative * old;
             let guess = if self.short == 0.0 && f.is_finite() && bend > 0.0 {
-                -self.slope * old * old / (2.0 * bend)
+                -self.derivative * old * old / (2.0 * bend)
             } else {
                 self.short + 0.5 * width
             };

@@ -101,7 +101,7 @@ impl Gradient {
         self.descend(f, g, next);
     }
 
-    /// A shorter step, from the parabola through the value and slope at its start and the value at its end.
+    /// A shorter step, from the parabola through the value and derivative at its start and the value at its end.
     fn shorten(&mut self, f: f64) {
         let square = self.g.norm_squared();
         let bend = f - self.f + square * self.factor;

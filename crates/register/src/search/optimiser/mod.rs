@@ -200,8 +200,14 @@ mod tests {
     fn ripples(x: &[f64]) -> (f64, Vec<f64>) {
         let turned = [0.8 * x[0] + 0.6 * x[1], 0.8 * x[1] - 0.6 * x[0]];
         let cost = turned.iter().map(|v| v * v + 1.0 - (TAU * v).cos()).sum();
-        let slope = turned.map(|v| 2.0 * v + TAU * (TAU * v).sin());
-        (cost, vec![0.8 * slope[0] - 0.6 * slope[1], 0.6 * slope[0] + 0.8 * slope[1]])
+        let derivative = turned.map(|v| 2.0 * v + TAU * (TAU * v).sin());
+        (
+            cost,
+            vec![
+                0.8 * derivative[0] - 0.6 * derivative[1],
+                0.6 * derivative[0] + 0.8 * derivative[1],
+            ],
+        )
     }
 
     #[test]

@@ -1,9 +1,9 @@
 // Forces, which are gradients weighted at each voxel, and energies of the derivatives of a field.
 #include "differences.cuh"
 
-// out = slope * gradient(image), or added to it.
+// out = derivative * gradient(image), or added to it.
 template <u32 W, bool ADD>
-DEVICE void force_of(IN(float) slope, IN(float) image, const Tiles& t, const Scales& s, INOUT(float) out) {
+DEVICE void force_of(IN(float) derivative, IN(float) image, const Tiles& t, const Scales& s, INOUT(float) out) {
     const Place p = place_of<W>(t, s);
     const u64 n = p.slice * t.nz;
     Column<W> c;
@@ -16,7 +16,7 @@ DEVICE void force_of(IN(float) slope, IN(float) image, const Tiles& t, const Sca
         reach(c, image, i, p.slice, z + 1 == t.nz);
         const Beside<W> b = beside<W>(image, i, p);
         Values<W> front, back, weight, f[3];
-        load(slope, i, weight);
+        load(derivative, i, weight);
         load(image, i + p.front, front);
         load(image, i - p.back, back);
         if (ADD) {
@@ -38,17 +38,17 @@ DEVICE void force_of(IN(float) slope, IN(float) image, const Tiles& t, const Sca
     }
 }
 
-KERNEL(force, TILE_THREADS, IN(float) slope, IN(float) image, Tiles t, Scales s, INOUT(float) out) {
-    force_of<1, false>(slope, image, t, s, out);
+KERNEL(force, TILE_THREADS, IN(float) derivative, IN(float) image, Tiles t, Scales s, INOUT(float) out) {
+    force_of<1, false>(derivative, image, t, s, out);
 }
-KERNEL(force_of_fours, TILE_THREADS, IN(float) slope, IN(float) image, Tiles t, Scales s, INOUT(float) out) {
-    force_of<4, false>(slope, image, t, s, out);
+KERNEL(force_of_fours, TILE_THREADS, IN(float) derivative, IN(float) image, Tiles t, Scales s, INOUT(float) out) {
+    force_of<4, false>(derivative, image, t, s, out);
 }
-KERNEL(force_added, TILE_THREADS, IN(float) slope, IN(float) image, Tiles t, Scales s, INOUT(float) out) {
-    force_of<1, true>(slope, image, t, s, out);
+KERNEL(force_added, TILE_THREADS, IN(float) derivative, IN(float) image, Tiles t, Scales s, INOUT(float) out) {
+    force_of<1, true>(derivative, image, t, s, out);
 }
-KERNEL(force_added_of_fours, TILE_THREADS, IN(float) slope, IN(float) image, Tiles t, Scales s, INOUT(float) out) {
-    force_of<4, true>(slope, image, t, s, out);
+KERNEL(force_added_of_fours, TILE_THREADS, IN(float) derivative, IN(float) image, Tiles t, Scales s, INOUT(float) out) {
+    force_of<4, true>(derivative, image, t, s, out);
 }
 
 // The squares of the scales of the components, and the factors of second differences.
@@ -90,10 +90,10 @@ KERNEL(energies, TILE_THREADS, IN(float) field, Tiles t, Scales s, Energies by, 
             double mixed = squared((y_right - y_left) * scale_x1);
             mixed += squared((z_right - z_left) * scale_x1);
             mixed += squared((z_front - z_back) * p.along_y);
-            double slopes = squared((right - left) * scale_x1);
-            slopes += squared((front - back) * p.along_y);
-            slopes += squared((above - below) * along_z);
-            harmonic += by.square[a] * slopes;
+            double derivatives = squared((right - left) * scale_x1);
+            derivatives += squared((front - back) * p.along_y);
+            derivatives += squared((above - below) * along_z);
+            harmonic += by.square[a] * derivatives;
             // Both orders of the mixed derivatives count.
             bending += by.square[a] * (straight + (mixed + mixed));
         }

@@ -201,22 +201,22 @@ KERNEL(add_entries, 256, IN(double) partials, IN(u32) bin_first, IN(u64) bin_ent
 }
 
 // Adds this thread's part of the derivative to `sum`: for every sample the derivative of a function
-// of the sums, whose derivative in each of them is `slopes`, in the twelve entries of the map, over
-// indices within the tile. `near` are the slopes of the tile's ranks where they fit in shared
-// memory (then `fits`), `slopes` those of all bins.
+// of the sums, whose derivative in each of them is `derivatives`, in the twelve entries of the map, over
+// indices within the tile. `near` are the derivatives of the tile's ranks where they fit in shared
+// memory (then `fits`), `derivatives` those of all bins.
 template <bool PLAIN, class P>
 DEVICE void walk_gradient(const Tiling& tiling, const MovingShape& moving, const Frame& frame,
                           const Cells& cells, P values, IN(float) mask, IN(u32) packed,
                           IN(float) fixed, IN(float) weights, const Samples& s, bool fits,
-                          SHARED_POINTER(Real) near, IN(Real) slopes, IN(u32) rank_bin,
+                          SHARED_POINTER(Real) near, IN(Real) derivatives, IN(u32) rank_bin,
                           Real (&sum)[12]) {
     if (s.count == 0) return;
     u64 at = s.place;
     u32 next = packed[at], rank = ~0u;
     bool varies = !PLAIN && (!frame.inner || mask);
-    Real slope[TERMS];
+    Real derivative[TERMS];
 #pragma unroll
-    for (u32 j = 0; j < TERMS; ++j) slope[j] = (Real)0;
+    for (u32 j = 0; j < TERMS; ++j) derivative[j] = (Real)0;
     for (u32 k = 0; k < s.count; ++k, at += THREADS) {
         u32 word = next;
         if (k + 1 < s.count) next = packed[at + THREADS];
@@ -228,20 +228,20 @@ DEVICE void walk_gradient(const Tiling& tiling, const MovingShape& moving, const
             u64 bin = fits ? 0 : rank_bin[rank];
 #pragma unroll
             for (u32 j = 0; j < TERMS; ++j)
-                slope[j] = fits ? (Real)near[rank * TERMS + j] : (Real)slopes[bin * TERMS + j];
+                derivative[j] = fits ? (Real)near[rank * TERMS + j] : (Real)derivatives[bin * TERMS + j];
         }
         float local[3];
         unpack(tiling, word, local);
         Sampled v = sample<true, PLAIN>(moving, frame, cells, values, mask, local, weight);
         Real w = (Real)v.w, y = (Real)v.y, in_y, in_w;
         if (TERMS == 3) {
-            in_y = w * (slope[1] + slope[2] * (y + y));
-            in_w = slope[0] + y * (slope[1] + slope[2] * y);
+            in_y = w * (derivative[1] + derivative[2] * (y + y));
+            in_w = derivative[0] + y * (derivative[1] + derivative[2] * y);
         } else {
-            Real sx = slope[1], sy = slope[2], sxx = slope[TERMS - 3], syy = slope[TERMS - 2];
-            Real sxy = slope[TERMS - 1];
+            Real sx = derivative[1], sy = derivative[2], sxx = derivative[TERMS - 3], syy = derivative[TERMS - 2];
+            Real sxy = derivative[TERMS - 1];
             in_y = w * (sy + syy * (y + y) + sxy * x);
-            in_w = slope[0] + x * (sx + sxx * x) + y * (sy + syy * y + sxy * x);
+            in_w = derivative[0] + x * (sx + sxx * x) + y * (sy + syy * y + sxy * x);
         }
 #pragma unroll
         for (u32 r = 0; r < 3; ++r) {
@@ -255,12 +255,12 @@ DEVICE void walk_gradient(const Tiling& tiling, const MovingShape& moving, const
 }
 
 // The derivative of a function of the binned sums, in the entries of the map: `partials` has twelve
-// numbers for each map and tile. `slopes` has TERMS numbers for each map and bin; those of the
+// numbers for each map and tile. `derivatives` has TERMS numbers for each map and bin; those of the
 // tile's bins are brought to shared memory if it has room for `near_ranks` of them, the most that a
 // tile has (0 if it has not).
 KERNEL(binned_gradient, PER_SM(THREADS, 2), Tiling tiling, MovingShape moving, IN(float) values,
        IN(float) mask, IN(double) maps, OneMap one, IN(u32) packed, IN(float) fixed,
-       IN(float) weights, IN(u32) tile_len, IN(u32) tile_ranks, IN(u32) rank_bin, IN(Real) slopes,
+       IN(float) weights, IN(u32) tile_len, IN(u32) tile_ranks, IN(u32) rank_bin, IN(Real) derivatives,
        u32 bins, u32 near_ranks, u32 box_at, u32 room, OUT(double) partials) {
     DYNAMIC_SHARED(Real, near);
     DYNAMIC_SHARED(float, words);
@@ -273,11 +273,11 @@ KERNEL(binned_gradient, PER_SM(THREADS, 2), Tiling tiling, MovingShape moving, I
         if (threadIdx.x < 12) partials[out + threadIdx.x] = 0.0;
         return;
     }
-    slopes += (u64)map * bins * TERMS;
+    derivatives += (u64)map * bins * TERMS;
     rank_bin += entries;
     if (near_ranks) {
         for (u32 i = threadIdx.x; i < ranks * TERMS; i += THREADS)
-            near[i] = slopes[(u64)rank_bin[i / TERMS] * TERMS + i % TERMS];
+            near[i] = derivatives[(u64)rank_bin[i / TERMS] * TERMS + i % TERMS];
     }
     Samples s = samples_of(tiling, tile, len);
     Real sum[12];
@@ -290,14 +290,14 @@ KERNEL(binned_gradient, PER_SM(THREADS, 2), Tiling tiling, MovingShape moving, I
         Cells cells = cells_of_box(moving, frame);
         if (frame.inner && !mask && !weights)
             walk_gradient<true>(tiling, moving, frame, cells, box, mask, packed, fixed, weights, s,
-                                near_ranks > 0, near, slopes, rank_bin, sum);
+                                near_ranks > 0, near, derivatives, rank_bin, sum);
         else
             walk_gradient<false>(tiling, moving, frame, cells, box, mask, packed, fixed, weights, s,
-                                 near_ranks > 0, near, slopes, rank_bin, sum);
+                                 near_ranks > 0, near, derivatives, rank_bin, sum);
     } else {
         __syncthreads();
         walk_gradient<false>(tiling, moving, frame, cells_of_image(moving), values, mask, packed, fixed,
-                      weights, s, near_ranks > 0, near, slopes, rank_bin, sum);
+                      weights, s, near_ranks > 0, near, derivatives, rank_bin, sum);
     }
     add_map_sums(tiling, tile, sum, totals, partials + out);
 }

@@ -120,16 +120,16 @@ DEVICE void walk_joint_gradient(const Tiling& tiling, const MovingShape& moving,
         u32 column, rank = word >> tiling.bits;
         bool within = place_of(columns, v.y, column, t);
         window(t, b);
-        window_slope(t, d);
-        float value = 0.0f, slope = 0.0f;
+        window_derivative(t, d);
+        float value = 0.0f, derivative = 0.0f;
         u64 far = fits ? 0 : (u64)rank_bin[rank] * columns.count + column;
 #pragma unroll
         for (u32 j = 0; j < 4; ++j) {
             float c = fits ? (float)here[rank * columns.count + column + j] : table[far + j];
             value = fmaf(c, b[j], value);
-            slope = fmaf(c, d[j], slope);
+            derivative = fmaf(c, d[j], derivative);
         }
-        float in_y = within ? slope * columns.per_value * v.w : 0.0f;
+        float in_y = within ? derivative * columns.per_value * v.w : 0.0f;
 #pragma unroll
         for (u32 r = 0; r < 3; ++r) {
             float c = in_y * v.dy[r];

@@ -91,10 +91,10 @@ DEVICE float gap(float low, float high, float other_low, float other_high) {
     return fmaxf(0.0f, fmaxf(other_low - high, low - other_high));
 }
 
-template <bool SLOPES>
+template <bool DERIVATIVES>
 DEVICE void pairs(IN(float) targets, IN(float) moments, u32 count, IN(float) packed, IN(float) boxes, u32 n, u32 part,
                   double scale, OUT(double) sums, SHARED_POINTER(float) tile) {
-    const int NUMBERS = COMPONENTS + (SLOPES ? 3 : 0);
+    const int NUMBERS = COMPONENTS + (DERIVATIVES ? 3 : 0);
     const u32 lane = threadIdx.x & (WARP - 1);
     // The targets of a warp follow each other.
     const u32 own = (blockIdx.x * THREADS + threadIdx.x - lane) * EACH + lane;
@@ -110,7 +110,7 @@ DEVICE void pairs(IN(float) targets, IN(float) moments, u32 count, IN(float) pac
             sizes += fabsf(at[e][a]);
         }
         for (int c = 0; c < COMPONENTS; ++c) {
-            moment[e][c] = SLOPES && i < count ? moments[(u64)c * count + i] : 0.0f;
+            moment[e][c] = DERIVATIVES && i < count ? moments[(u64)c * count + i] : 0.0f;
             sizes += fabsf(moment[e][c]);
         }
         if (i < count) include(box, at[e], finite(sizes));
@@ -156,13 +156,13 @@ DEVICE void pairs(IN(float) targets, IN(float) moments, u32 count, IN(float) pac
 #else
                 const float k = power_of_two(fmaf(-x, x, fmaf(-y, y, -(z * z))));
 #endif
-                float dot = SLOPES ? moment[e][0] * source[3] : 0.0f;
+                float dot = DERIVATIVES ? moment[e][0] * source[3] : 0.0f;
 #pragma unroll
                 for (int c = 0; c < COMPONENTS; ++c) {
                     sum[e][c] = fmaf(k, source[3 + c], sum[e][c]);
-                    if (SLOPES && c > 0) dot = fmaf(moment[e][c], source[3 + c], dot);
+                    if (DERIVATIVES && c > 0) dot = fmaf(moment[e][c], source[3 + c], dot);
                 }
-                if (SLOPES) {
+                if (DERIVATIVES) {
 #if CAUCHY
                     dot *= k;
 #endif
@@ -190,7 +190,7 @@ KERNEL(pair_sums, THREADS, IN(float) targets, u32 count, IN(float) packed, IN(fl
     pairs<false>(targets, targets, count, packed, boxes, n, part, scale, sums, tile);
 }
 
-KERNEL(pair_sums_slopes, THREADS, IN(float) targets, IN(float) moments, u32 count, IN(float) packed,
+KERNEL(pair_sums_derivatives, THREADS, IN(float) targets, IN(float) moments, u32 count, IN(float) packed,
        IN(float) boxes, u32 n, u32 part, double scale, OUT(double) sums) {
     SHARED(float, tile, TILE * STRIDE);
     pairs<true>(targets, moments, count, packed, boxes, n, part, scale, sums, tile);

@@ -38,9 +38,9 @@ DEVICE void pulled(IN(float) field, const SplatSpace& space, const Carriage& by,
     if (cell_of(space, points, i, cell)) {
         for (int c = 0; c < 3; ++c) {
             const float moment = (float)(by.scale[c] * out[c]);
-            float slopes[3];
-            value_and_slopes(field + c * voxels, space, cell, slopes);
-            for (int a = 0; a < 3; ++a) sum[a] += moment * slopes[a];
+            float derivatives[3];
+            value_and_derivatives(field + c * voxels, space, cell, derivatives);
+            for (int a = 0; a < 3; ++a) sum[a] += moment * derivatives[a];
         }
     }
     for (int a = 0; a < 3; ++a) out[a] = out[a] + (double)sum[a];

@@ -91,8 +91,8 @@ KERNEL(maxima_quick, 512, IN(float) values, IN(float) leaps, RayVolume volume, I
 }
 
 // Integrals with the sums of gradients: six numbers for each ray, in planes of `count`.
-KERNEL(integrals_with_slopes, 256, IN(float) values, IN(float) leaps, RayVolume volume, IN(float) frames,
-       RayPixels pixels, u32 count, u32 share, u32 first_view, OUT(float) out, OUT(float) slopes) {
+KERNEL(integrals_with_derivatives, 256, IN(float) values, IN(float) leaps, RayVolume volume, IN(float) frames,
+       RayPixels pixels, u32 count, u32 share, u32 first_view, OUT(float) out, OUT(float) derivatives) {
     const Task task = task_of(pixels, count, share, first_view);
     const IN(float) frame = frames + (u64)task.view * FRAME;
     const float u = (float)task.column, v = (float)task.row;
@@ -144,15 +144,15 @@ KERNEL(integrals_with_slopes, 256, IN(float) values, IN(float) leaps, RayVolume 
     for (int axis = 0; axis < 3; ++axis) {
         const float a = over_ray(at[axis], share) * length, b = over_ray(along[axis], share) * length;
         if (writes) {
-            slopes[6 * first + (u64)axis * count + task.number] = a;
-            slopes[6 * first + (u64)(axis + 3) * count + task.number] = b;
+            derivatives[6 * first + (u64)axis * count + task.number] = a;
+            derivatives[6 * first + (u64)(axis + 3) * count + task.number] = b;
         }
     }
 }
 
-// Sums of products of weights and slopes: alone, times the columns, times the rows. A block sums `each` rays of a view; blocks of a view
+// Sums of products of weights and derivatives: alone, times the columns, times the rows. A block sums `each` rays of a view; blocks of a view
 // are next to each other.
-KERNEL(slope_sums, 256, IN(float) weights, IN(float) slopes, RayPixels pixels, u32 count, u32 each,
+KERNEL(derivative_sums, 256, IN(float) weights, IN(float) derivatives, RayPixels pixels, u32 count, u32 each,
        OUT(double) sums) {
     SHARED(double, scratch, 32);
     double found[18];
@@ -166,7 +166,7 @@ KERNEL(slope_sums, 256, IN(float) weights, IN(float) slopes, RayPixels pixels, u
         const double w = weights[first + i], u = column, v = row;
 #pragma unroll
         for (int plane = 0; plane < 6; ++plane) {
-            const double product = w * (double)slopes[6 * first + (u64)plane * count + i];
+            const double product = w * (double)derivatives[6 * first + (u64)plane * count + i];
             found[3 * plane] += product;
             found[3 * plane + 1] += product * u;
             found[3 * plane + 2] += product * v;

@@ -1,7 +1,7 @@
-// Local correlation and its slope, for windows of at most RX, RY and RZ voxels to each side, which are
+// Local correlation and its derivative, for windows of at most RX, RY and RZ voxels to each side, which are
 // known when it is compiled: `windows` makes the coefficients p, q and r at the centres of windows
-// (cpu/similarity/correlation.rs says what they are), `slopes` sums them over windows. Where BOTH is 1
-// there are slopes in both images: p is that of both, and the fixed image has a q and an r of its own.
+// (cpu/similarity/correlation.rs says what they are), `derivatives` sums them over windows. Where BOTH is 1
+// there are derivatives in both images: p is that of both, and the fixed image has a q and an r of its own.
 // Exchanging the images then exchanges what is found, to the last bit. A block goes from
 // slice to slice of a tile. It brings a slice to shared memory, sums along x there, for four voxels at
 // a time, and each thread sums along y for two voxels that follow each other along y. Along z it adds
@@ -18,8 +18,8 @@
 #endif
 #define PLANES (3 + 2 * BOTH)
 #define DEPTH (2 * RZ + 1)
-// Blocks of a multiprocessor for whose slopes the sums along z leave registers.
-#define SLOPES_AT_ONCE (RZ > 2 || BOTH ? 2 : 3)
+// Blocks of a multiprocessor for whose derivatives the sums along z leave registers.
+#define DERIVATIVES_AT_ONCE (RZ > 2 || BOTH ? 2 : 3)
 
 // Sums over the four windows along x that begin at the first four of the values.
 DEVICE float4 along_x(const float (&v)[4 + 2 * RX]) {
@@ -151,7 +151,7 @@ KERNEL(windows, AT_ONCE(THREADS, 2), IN(float) fixed, IN(float) moving, IN(float
     if (threadIdx.x == 0) partials[blockIdx.x] = sum;
 }
 
-KERNEL(slopes, AT_ONCE(THREADS, SLOPES_AT_ONCE), IN(float) fixed, IN(float) moving, IN(double) centres,
+KERNEL(derivatives, AT_ONCE(THREADS, DERIVATIVES_AT_ONCE), IN(float) fixed, IN(float) moving, IN(double) centres,
        IN(float) coefficients, Grid grid, float scale, OUT(float) out, OUT(float) out_fixed) {
     SHARED(float, slice, PLANES * WX * WY);
     SHARED(float, rows, PLANES * WY * TX);
@@ -209,8 +209,8 @@ KERNEL(slopes, AT_ONCE(THREADS, SLOPES_AT_ONCE), IN(float) fixed, IN(float) movi
 #pragma unroll
         for (u32 v = 0; v < 2; ++v) {
             if (y + v >= grid.dims[1]) continue;
-            const float slope = fmaf(f[v], sums[v][0][0], fmaf(-m[v], sums[v][1][0], -sums[v][2][0]));
-            out[here + v * grid.dims[0]] = scale * slope;
+            const float derivative = fmaf(f[v], sums[v][0][0], fmaf(-m[v], sums[v][1][0], -sums[v][2][0]));
+            out[here + v * grid.dims[0]] = scale * derivative;
 #if BOTH
             const float other = fmaf(m[v], sums[v][0][0], fmaf(-f[v], sums[v][3][0], -sums[v][4][0]));
             out_fixed[here + v * grid.dims[0]] = scale * other;

@@ -17,7 +17,7 @@ DEVICE Coefficients coefficients(float a, float b, float c, float f_mean, float 
     return k;
 }
 
-// The same for slopes in both images, so that exchanging these exchanges q and r to the last bit.
+// The same for derivatives in both images, so that exchanging these exchanges q and r to the last bit.
 struct BothCoefficients { float p, q, r, q_fixed, r_fixed, energy; };
 
 DEVICE BothCoefficients both_coefficients(float a, float b, float c, float f_mean, float m_mean, float w) {

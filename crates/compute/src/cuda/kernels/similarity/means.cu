@@ -79,13 +79,13 @@ KERNEL(coefficients_of_means, THREADS, INOUT(float) f, INOUT(float) m, INOUT(flo
     if (threadIdx.x == 0) partials[blockIdx.x] = sum;
 }
 
-// The slope from the means over windows of the coefficients.
-KERNEL(slopes_of_means, THREADS, IN(float) fixed, IN(float) moving, IN(double) centres, IN(float) p,
+// The derivative from the means over windows of the coefficients.
+KERNEL(derivatives_of_means, THREADS, IN(float) fixed, IN(float) moving, IN(double) centres, IN(float) p,
        IN(float) q, IN(float) r, Windows of, float scale, u64 n, OUT(float) out) {
     float cf, cm;
     centres_of(centres, cf, cm);
     for (u64 i = global_thread(); i < n; i += global_threads()) {
-        const float slope = fmaf(fixed[i] - cf, p[i], fmaf(-(moving[i] - cm), q[i], -r[i]));
-        out[i] = scale * (slope * count_of(of, i));
+        const float derivative = fmaf(fixed[i] - cf, p[i], fmaf(-(moving[i] - cm), q[i], -r[i]));
+        out[i] = scale * (derivative * count_of(of, i));
     }
 }

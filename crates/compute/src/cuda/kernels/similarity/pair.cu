@@ -1,4 +1,4 @@
-// Joint histograms of two images on one grid, and the slope of a function of them.
+// Joint histograms of two images on one grid, and the derivative of a function of them.
 #include "columns.cuh"
 
 #define THREADS 512u
@@ -97,41 +97,41 @@ KERNEL(pair_histogram, AT_ONCE(THREADS, 2), IN(float) fixed, IN(float) moving, I
 }
 
 template <class T>
-DEVICE float slope_of(const Rows& rows, const Columns& columns, T table, float f, float m, float w) {
+DEVICE float derivative_of(const Rows& rows, const Columns& columns, T table, float f, float m, float w) {
     u32 column;
-    float t, d[4], slope = 0.0f;
+    float t, d[4], derivative = 0.0f;
     const bool within = place_of(columns, m, column, t);
-    window_slope(t, d);
+    window_derivative(t, d);
     const u32 entry = row_of(rows, f, columns.count) + column;
 #pragma unroll
-    for (u32 k = 0; k < 4; ++k) slope = fmaf(table[entry + k], d[k], slope);
-    return within ? slope * columns.per_value * counted(w) : 0.0f;
+    for (u32 k = 0; k < 4; ++k) derivative = fmaf(table[entry + k], d[k], derivative);
+    return within ? derivative * columns.per_value * counted(w) : 0.0f;
 }
 
 template <class T>
-DEVICE void slopes_of(IN(float) fixed, IN(float) moving, IN(float) weights, u64 n, const Rows& rows,
+DEVICE void derivatives_of(IN(float) fixed, IN(float) moving, IN(float) weights, u64 n, const Rows& rows,
                       const Columns& columns, T table, OUT(float) out) {
     for (u64 i = global_thread(); i < n / 4; i += global_threads()) {
         const float4 f = load4(fixed, i), m = load4(moving, i);
         float4 w = make_float4(1.0f, 1.0f, 1.0f, 1.0f);
         if (weights) w = load4(weights, i);
-        store4(out, i, make_float4(slope_of(rows, columns, table, f.x, m.x, w.x),
-                                   slope_of(rows, columns, table, f.y, m.y, w.y),
-                                   slope_of(rows, columns, table, f.z, m.z, w.z),
-                                   slope_of(rows, columns, table, f.w, m.w, w.w)));
+        store4(out, i, make_float4(derivative_of(rows, columns, table, f.x, m.x, w.x),
+                                   derivative_of(rows, columns, table, f.y, m.y, w.y),
+                                   derivative_of(rows, columns, table, f.z, m.z, w.z),
+                                   derivative_of(rows, columns, table, f.w, m.w, w.w)));
     }
     const u64 i = n / 4 * 4 + global_thread();
     if (i < n)
-        out[i] = slope_of(rows, columns, table, fixed[i], moving[i], weights ? weights[i] : 1.0f);
+        out[i] = derivative_of(rows, columns, table, fixed[i], moving[i], weights ? weights[i] : 1.0f);
 }
 
-// The slope of the function whose derivative in each entry is `table`, which is brought to shared
+// The derivative of the function whose derivative in each entry is `table`, which is brought to shared
 // memory where it has room for it.
-KERNEL(pair_slopes, AT_ONCE(THREADS, 2), IN(float) fixed, IN(float) moving, IN(float) weights, u64 n,
+KERNEL(pair_derivatives, AT_ONCE(THREADS, 2), IN(float) fixed, IN(float) moving, IN(float) weights, u64 n,
        Rows rows, Columns columns, u32 here_entries, IN(float) table, OUT(float) out) {
     DYNAMIC_SHARED(float, here);
     for (u32 i = threadIdx.x; i < here_entries; i += THREADS) here[i] = table[i];
     __syncthreads();
-    if (here_entries > 0) slopes_of(fixed, moving, weights, n, rows, columns, here, out);
-    else slopes_of(fixed, moving, weights, n, rows, columns, table, out);
+    if (here_entries > 0) derivatives_of(fixed, moving, weights, n, rows, columns, here, out);
+    else derivatives_of(fixed, moving, weights, n, rows, columns, table, out);
 }

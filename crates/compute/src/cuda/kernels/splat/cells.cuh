@@ -21,11 +21,11 @@ struct SplatSpace {
 
 struct Cell {
     u32 index[3][NODES];
-    float weight[3][NODES], slope[3][NODES];
+    float weight[3][NODES], derivative[3][NODES];
 };
 
 // The same as on the CPU.
-DEVICE bool along(float p, u32 n, u32 beyond, u32* index, float* weight, float* slope) {
+DEVICE bool along(float p, u32 n, u32 beyond, u32* index, float* weight, float* derivative) {
     u32 first;
     float t;
     bool inside;
@@ -63,21 +63,21 @@ DEVICE bool along(float p, u32 n, u32 beyond, u32* index, float* weight, float* 
 #if NODES == 2
     weight[0] = s;
     weight[1] = t;
-    slope[0] = -1.0f;
-    slope[1] = 1.0f;
+    derivative[0] = -1.0f;
+    derivative[1] = 1.0f;
 #else
     const float t2 = t * t, s2 = s * s, t3 = t2 * t, s3 = s2 * s, sixth = 1.0f / 6.0f;
     weight[0] = s3 * sixth;
     weight[1] = (3.0f * t3 - 6.0f * t2 + 4.0f) * sixth;
     weight[2] = (3.0f * s3 - 6.0f * s2 + 4.0f) * sixth;
     weight[3] = t3 * sixth;
-    slope[0] = -0.5f * s2;
-    slope[1] = 1.5f * t2 - 2.0f * t;
-    slope[2] = 2.0f * s - 1.5f * s2;
-    slope[3] = 0.5f * t2;
+    derivative[0] = -0.5f * s2;
+    derivative[1] = 1.5f * t2 - 2.0f * t;
+    derivative[2] = 2.0f * s - 1.5f * s2;
+    derivative[3] = 0.5f * t2;
 #endif
     if (!inside)
-        for (int k = 0; k < NODES; ++k) slope[k] = 0.0f;
+        for (int k = 0; k < NODES; ++k) derivative[k] = 0.0f;
     return true;
 }
 
@@ -92,7 +92,7 @@ DEVICE bool cell_of(const SplatSpace& space, IN(float) positions, u64 point, Cel
     }
     bool is_one = true;
     for (int a = 0; a < 3; ++a)
-        is_one = along(at[a], space.dims[a], space.beyond, cell.index[a], cell.weight[a], cell.slope[a]) && is_one;
+        is_one = along(at[a], space.dims[a], space.beyond, cell.index[a], cell.weight[a], cell.derivative[a]) && is_one;
     return is_one;
 }
 
@@ -150,8 +150,8 @@ DEVICE float value_of(IN(float) image, const SplatSpace& space, const Cell& cell
 }
 
 // The same with its derivatives along x, y and z: each in the order of the value, so that the bits are those of the value
-// with slopes for weights along the axis.
-DEVICE float value_and_slopes(IN(float) image, const SplatSpace& space, const Cell& cell, float* slopes) {
+// with derivatives for weights along the axis.
+DEVICE float value_and_derivatives(IN(float) image, const SplatSpace& space, const Cell& cell, float* derivatives) {
     float sum = 0.0f, by[3] = {0.0f, 0.0f, 0.0f};
 #pragma unroll
     for (int z = 0; z < NODES; ++z) {
@@ -163,18 +163,18 @@ DEVICE float value_and_slopes(IN(float) image, const SplatSpace& space, const Ce
             for (int x = 0; x < NODES; ++x) {
                 const float value = image[voxel_of(space, cell.index[0][x], cell.index[1][y], cell.index[2][z])];
                 line += cell.weight[0][x] * value;
-                line_x += cell.slope[0][x] * value;
+                line_x += cell.derivative[0][x] * value;
             }
             plane += cell.weight[1][y] * line;
             plane_x += cell.weight[1][y] * line_x;
-            plane_y += cell.slope[1][y] * line;
+            plane_y += cell.derivative[1][y] * line;
         }
         sum += cell.weight[2][z] * plane;
         by[0] += cell.weight[2][z] * plane_x;
         by[1] += cell.weight[2][z] * plane_y;
-        by[2] += cell.slope[2][z] * plane;
+        by[2] += cell.derivative[2][z] * plane;
     }
-    for (int a = 0; a < 3; ++a) slopes[a] = by[a];
+    for (int a = 0; a < 3; ++a) derivatives[a] = by[a];
     return sum;
 }
 

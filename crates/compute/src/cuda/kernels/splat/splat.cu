@@ -1,9 +1,9 @@
 // Interpolation at points and its exact adjoint, in fixed point. NODES is 2 for linear weights, 4 for cubic ones.
 #include "cells.cuh"
 
-template <bool WITH_SLOPES>
+template <bool WITH_DERIVATIVES>
 DEVICE void gathered(IN(float) image, const SplatSpace& space, IN(float) positions, IN(float) moments,
-                     OUT(float) out, OUT(float) slopes) {
+                     OUT(float) out, OUT(float) derivatives) {
     const u64 point = global_thread();
     if (point >= space.count) return;
     const u64 voxels = (u64)space.dims[0] * space.dims[1] * space.dims[2];
@@ -13,27 +13,27 @@ DEVICE void gathered(IN(float) image, const SplatSpace& space, IN(float) positio
     for (u32 c = 0; c < space.components; ++c) {
         IN(float) here = image + c * voxels;
         float value = 0.0f;
-        if (WITH_SLOPES && is_one) {
+        if (WITH_DERIVATIVES && is_one) {
             const float moment = moments[c * space.count + point];
             float by[3];
-            value = value_and_slopes(here, space, cell, by);
+            value = value_and_derivatives(here, space, cell, by);
             for (int a = 0; a < 3; ++a) sum[a] += moment * by[a];
         } else if (is_one) {
             value = value_of(here, space, cell);
         }
         out[c * space.count + point] = value;
     }
-    if (WITH_SLOPES)
-        for (int a = 0; a < 3; ++a) slopes[a * space.count + point] = sum[a];
+    if (WITH_DERIVATIVES)
+        for (int a = 0; a < 3; ++a) derivatives[a * space.count + point] = sum[a];
 }
 
 KERNEL(gather_values, 256, IN(float) image, SplatSpace space, IN(float) positions, OUT(float) out) {
     gathered<false>(image, space, positions, positions, out, out);
 }
 
-KERNEL(gather_slopes, 256, IN(float) image, SplatSpace space, IN(float) positions, IN(float) moments, OUT(float) out,
-       OUT(float) slopes) {
-    gathered<true>(image, space, positions, moments, out, slopes);
+KERNEL(gather_gradients, 256, IN(float) image, SplatSpace space, IN(float) positions, IN(float) moments, OUT(float) out,
+       OUT(float) derivatives) {
+    gathered<true>(image, space, positions, moments, out, derivatives);
 }
 
 // Where a displacement leads to given positions: as on the CPU.
@@ -46,13 +46,13 @@ DEVICE Rest rest_of(IN(float) field, const SplatSpace& space, const double* at, 
     Cell cell;
     bool is_one = true;
     for (int a = 0; a < 3; ++a)
-        is_one = along((float)at[a], space.dims[a], space.beyond, cell.index[a], cell.weight[a], cell.slope[a]) && is_one;
+        is_one = along((float)at[a], space.dims[a], space.beyond, cell.index[a], cell.weight[a], cell.derivative[a]) && is_one;
     double r[3], m[3][3], c[3][3];
     for (int a = 0; a < 3; ++a) {
         IN(float) here = field + a * voxels;
-        float slopes[3] = {0.0f, 0.0f, 0.0f};
-        r[a] = is_one ? (double)value_and_slopes(here, space, cell, slopes) : 0.0;
-        for (int b = 0; b < 3; ++b) m[a][b] = (double)slopes[b];
+        float derivatives[3] = {0.0f, 0.0f, 0.0f};
+        r[a] = is_one ? (double)value_and_derivatives(here, space, cell, derivatives) : 0.0;
+        for (int b = 0; b < 3; ++b) m[a][b] = (double)derivatives[b];
         r[a] += at[a] - to[a];
         m[a][a] += 1.0;
     }

@@ -264,8 +264,8 @@ fn similarity(cuda: &Cuda, grids: &Grids) {
     ] {
         same_everywhere(cuda, dims, name, 1e-3, |scene| {
             let (fixed, moving) = (scene.image(1, 15, 10.0)?, scene.image(1, 16, 10.0)?);
-            let (mut slope, mut energy) = (scene.cuda.alloc(scene.n())?, scene.cuda.alloc(1)?);
-            let (dims, slope_to) = (scene.dims, &mut slope);
+            let (mut derivative, mut energy) = (scene.cuda.alloc(scene.n())?, scene.cuda.alloc(1)?);
+            let (dims, derivative_to) = (scene.dims, &mut derivative);
             scene.cuda.local_correlation(
                 &fixed,
                 &moving,
@@ -273,17 +273,17 @@ fn similarity(cuda: &Cuda, grids: &Grids) {
                 dims,
                 windows,
                 1.0,
-                slope_to,
+                derivative_to,
                 &mut energy,
             )?;
             drop((fixed, moving));
             // Means over the grid become sums, of which each mark has one.
             let n = scene.n() as f32;
-            scene.cuda.eval_in_place(&(x(0) * n), &mut slope, &[], &[], None)?;
+            scene.cuda.eval_in_place(&(x(0) * n), &mut derivative, &[], &[], None)?;
             let energy = scene.cuda.download(&energy)?[0] * scene.n() as f64;
             let each = energy / scene.places.len() as f64;
             assert!((-1e3..-1.0).contains(&each), "{name}: {each}");
-            Ok(Made { is_local: false, ..Made::of(slope, 1) })
+            Ok(Made { is_local: false, ..Made::of(derivative, 1) })
         });
     }
     let (rows, columns) = (
@@ -306,11 +306,19 @@ fn similarity(cuda: &Cuda, grids: &Grids) {
         assert!(same, "entry {i} of a joint histogram: {l}, not {expected}");
     }
     let table: Vec<f64> = (0..16 * 20).map(|i| (f64::from(i) * 0.37).sin()).collect();
-    same_everywhere(cuda, grids.scalar, "slopes of a joint histogram", ROUNDING, |scene| {
+    same_everywhere(cuda, grids.scalar, "derivatives of a joint histogram", ROUNDING, |scene| {
         let (fixed, moving) = (scene.image(1, 17, 1.0)?, scene.image(1, 18, 1.0)?);
-        let mut slope = scene.cuda.alloc(scene.n())?;
-        scene.cuda.pair_slopes(&fixed, &moving, None, &rows, &columns, &table, &mut slope)?;
-        Ok(Made { is_local: false, ..Made::of(slope, 1) })
+        let mut derivative = scene.cuda.alloc(scene.n())?;
+        scene.cuda.pair_derivatives(
+            &fixed,
+            &moving,
+            None,
+            &rows,
+            &columns,
+            &table,
+            &mut derivative,
+        )?;
+        Ok(Made { is_local: false, ..Made::of(derivative, 1) })
     });
 }
 

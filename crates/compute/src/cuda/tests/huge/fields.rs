@@ -110,9 +110,9 @@ pub(super) fn flow(cuda: &Cuda, grids: &Grids) {
     });
     for add in [false, true] {
         same_everywhere(cuda, grids.field, "force", ROUNDING, |scene| {
-            let (slope, image) = (scene.image(1, 52, 1.0)?, scene.image(1, 53, 1.0)?);
+            let (derivative, image) = (scene.image(1, 52, 1.0)?, scene.image(1, 53, 1.0)?);
             let mut out = scene.image(3, 54, 1.0)?;
-            scene.cuda.force(&slope, &image, scene.dims, [1.0, 2.0, 0.5], add, &mut out)?;
+            scene.cuda.force(&derivative, &image, scene.dims, [1.0, 2.0, 0.5], add, &mut out)?;
             Ok(Made::of(out, 3))
         });
     }

@@ -65,10 +65,17 @@ pub(super) fn run(cuda: &Cuda) {
     for scheme in Scheme::ALL {
         refused("binned sums", cuda.binned_sums(Terms::Ratio, scheme, &samples, &moving, &maps));
     }
-    let slopes = |_: usize, sums: &[f64]| sums.to_vec();
+    let derivatives = |_: usize, sums: &[f64]| sums.to_vec();
     refused(
         "a gradient",
-        cuda.binned_gradient(Terms::Ratio, Scheme::ConflictFree, &samples, &moving, &maps, &slopes),
+        cuda.binned_gradient(
+            Terms::Ratio,
+            Scheme::ConflictFree,
+            &samples,
+            &moving,
+            &maps,
+            &derivatives,
+        ),
     );
     refused(
         "a joint histogram",

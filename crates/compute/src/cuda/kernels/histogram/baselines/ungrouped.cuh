@@ -15,7 +15,7 @@ struct ImageShape {
 // The moving image without its voxels; `TargetShape` of ungrouped.rs.
 struct TargetShape {
     float last[3];     // largest index along each axis; 0 for a flat z axis
-    float slope[3];    // border ramps: min(1, distance * slope + offset)
+    float derivative[3];    // border ramps: min(1, distance * derivative + offset)
     float offset[3];
     i32 cell[3];       // largest index of the lower corner of a cell
     i32 row, slice;    // steps in memory; slice is 0 for a flat z axis
@@ -66,7 +66,7 @@ DEVICE Looked look(IN(u16) sample_bins, IN(float) sample_weights, IN(float) samp
         float q = fmaf(m[0], x, fmaf(m[1], y, fmaf(m[2], z, m[3])));
         if (!(q >= 0.0f && q <= target.last[r])) return none;
         float distance = fminf(q, target.last[r] - q);
-        w *= fminf(fmaf(distance, target.slope[r], target.offset[r]), 1.0f);
+        w *= fminf(fmaf(distance, target.derivative[r], target.offset[r]), 1.0f);
         i32 n = __float2int_rz(q);
         at[r] = n < target.cell[r] ? n : target.cell[r];
         f[r] = q - (float)at[r];
