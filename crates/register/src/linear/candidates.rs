@@ -4,6 +4,7 @@ use super::problem::Moments;
 use super::rotations::{Rotations, angle};
 use crate::search::pose::{Model, Pose};
 use crate::search::refine::Candidate;
+use crate::search::stage;
 use voxalign_image::Vector3;
 
 /// Results of the fine rotation search that are refined, and how many of them are its local minima
@@ -42,22 +43,12 @@ pub(super) fn pick(all: &[Candidate], apart: f64) -> Vec<Candidate> {
 
 /// The best candidates that are not the same place, best first.
 pub(super) fn distinct(
-    mut candidates: Vec<Candidate>,
+    candidates: Vec<Candidate>,
     model: &Model,
     spacing: f64,
     most: usize,
 ) -> Vec<Candidate> {
-    candidates.sort_by(|a, b| a.cost.total_cmp(&b.cost));
-    let mut kept: Vec<Candidate> = Vec::new();
-    for c in candidates {
-        if kept.len() >= most {
-            break;
-        }
-        if kept.iter().all(|k| apart(&k.pose, &c.pose, model) > spacing) {
-            kept.push(c);
-        }
-    }
-    kept
+    stage::distinct(candidates, spacing, most, |a, b| apart(a, b, model))
 }
 
 /// How far two poses are apart, mm at the model's radius.

@@ -27,7 +27,6 @@ mod register;
 mod rescue;
 mod result;
 mod rotations;
-mod stage;
 mod start;
 mod thinned;
 mod verdict;

@@ -3,7 +3,7 @@
 
 use super::candidates::REFINED;
 use super::options::{Search, SearchRange};
-use super::stage::Until;
+use crate::search::Steps;
 use crate::search::pose::Freedom;
 
 /// Alignments apart from each other that are compared with all freedom at the second stage.
@@ -33,6 +33,34 @@ pub(super) enum From {
     First,
     /// Those that wait.
     Others,
+}
+
+/// When a refinement ends, in samples of its stage.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Until {
+    /// A step is shorter than this, or two in a row gain next to nothing: enough for what is refined
+    /// further.
+    Gain(f64),
+    /// A step is shorter than this, whatever it gains: a result. Where the cost is flat, gains end a
+    /// search far from its minimum, and rounding decides where.
+    Step(f64),
+}
+
+impl Until {
+    /// The steps of a refinement by samples of this spacing, mm.
+    pub(super) fn steps(self, spacing: f64) -> Steps {
+        let (step, improvement) = match self {
+            Self::Gain(step) => (step, 3e-4 * step),
+            Self::Step(step) => (step, 0.0),
+        };
+        Steps {
+            first: 0.5 * spacing,
+            longest: 4.0 * spacing,
+            tolerance: step * spacing,
+            improvement,
+            evaluations: 60,
+        }
+    }
 }
 
 /// What is done with each pose.

@@ -3,7 +3,6 @@
 use super::input::Source;
 use super::options::{AffineOptions, Init};
 use super::pyramid::{self, Scaled};
-use super::stage::About;
 use super::start::{describe, fit, remarks_on, slice_frame, start};
 use super::{levels, register, thinned};
 use crate::compare::field_overlap;
@@ -12,10 +11,12 @@ use crate::evidence::{Seen, middle_extent};
 use crate::metric::level::{LevelImages, of_sums};
 use crate::metric::range::robust_range;
 use crate::metric::{Level, LevelSettings};
+use crate::search::StageRecord;
 use crate::search::pose::{Freedom, Model};
 use crate::similarity::Similarity;
 use voxalign_compute::Device;
 use voxalign_image::{Affine, Grid, Matrix3, Vector3};
+use voxalign_options::Choice;
 
 /// Width of a border that is not given, as a part of the middle one of the extents.
 const BORDER: f64 = 1.0 / 40.0;
@@ -132,13 +133,13 @@ impl<D: Device> Problem<D> {
         field_overlap(&self.fixed_grid, &self.moving_grid, map)
     }
 
-    /// The objective of the next stage, and what it is made of.
+    /// The objective of the next stage, and its record, which says what it is made of.
     pub(super) fn next(
         &mut self,
         device: &D,
         similarity: Similarity,
         options: &AffineOptions,
-    ) -> Result<Option<(Level<D>, About)>> {
+    ) -> Result<Option<(Level<D>, StageRecord)>> {
         let Some((fixed, moving)) = self.images.next() else { return Ok(None) };
         let index = self.levels.len() - 1 - self.images.len();
         let last = self.images.len() == 0;
@@ -162,7 +163,8 @@ impl<D: Device> Problem<D> {
         let level = Level::new(device, images, settings)?;
         let (spacing, samples) = (level.fixed_grid().spacing(), level.samples());
         let bins = similarity.of_sums().map_or(1, |s| s.bins);
-        Ok(Some((level, About { spacing, samples, bins, similarity })))
+        let cost = similarity.name().to_owned();
+        Ok(Some((level, StageRecord { spacing, samples, cost, bins, ..StageRecord::default() })))
     }
 }
 

@@ -3,20 +3,19 @@
 use super::held::{self, Held};
 use super::input::{DeviceInput, Source};
 use super::options::{AffineInput, AffineOptions, Init, Rescue, Search};
-use super::plan::Plan;
+use super::plan::{Plan, Until};
 use super::problem::Problem;
 use super::rescue::rescued;
 use super::result::AffineResult;
-use super::stage::{Stage, Until, display};
 use super::verdict::{Findings, judge};
 use super::walk::{ELSEWHERE, Starts, Walk};
 use crate::error::{RegisterError, Result};
 use crate::metric::level::of_sums;
-use crate::progress::{Event, Progress};
-use crate::search::Objective;
+use crate::progress::Progress;
 use crate::search::pose::Pose;
+use crate::search::stage::{Stage, begin};
+use crate::search::{Objective, StageRecord};
 use crate::similarity::{Ncc, Similarity};
-use std::time::Instant;
 use voxalign_compute::Device;
 use voxalign_options::{Choice, Parameters};
 
@@ -91,6 +90,12 @@ pub fn register_affine_on_device<D: Device>(
     registered(device, &|| Ok(Source::Lent(input)), options, progress)
 }
 
+/// A length without needless digits.
+fn display(v: f64) -> String {
+    let text = format!("{v:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// Registers, and tries other ways where the result is bad.
 fn registered<'a, D: Device + 'a>(
     device: &D,
@@ -142,16 +147,9 @@ pub(super) fn search<D: Device>(
     let mut sampled_overlap = 0.0;
     let (mut similarity, mut relation) = (options.first_similarity(), None);
     for (index, &spacing) in levels.iter().enumerate() {
-        let (began, name) = (Instant::now(), format!("{} mm", display(spacing)));
-        let (count, counts, value) = (plan.count, "evaluations", "cost");
-        progress.event(&Event::StageStart {
-            index,
-            count,
-            name: &name,
-            counts,
-            value,
-            share: 1.0 / count as f64,
-        });
+        let (count, name) = (plan.count, format!("{} mm", display(spacing)));
+        let mut stage = Stage::new(&model, options.optimiser, progress);
+        begin(progress, &name, index, count);
         if options.similarity.is_none() && index == SEARCHED {
             relation = problem.seen.relation(&model.affine(&walk.best().pose));
             if relation.is_some_and(|r| r.line >= LINE && r.linearity() >= LINEAR) {
@@ -159,17 +157,16 @@ pub(super) fn search<D: Device>(
             }
         }
         let of_stage = similarity_of_stage(similarity, count - 1 - index);
-        let Some((level, about)) = problem.next(device, of_stage, options)? else { break };
+        let Some((level, record)) = problem.next(device, of_stage, options)? else { break };
         let held = Held::new(&level, held::weight(index), &start_map);
-        let mut stage = Stage::new(&held, options.optimiser, &model, spacing, progress);
         let entered = walk.candidates.len();
         stage.part("start", 0.0, 0.0);
-        let at_start = stage.costs(&[starts.start])?[0].cost;
+        let at_start = stage.costs(&held, &[starts.start], |e| e.cost)?[0].cost;
         for round in plan.rounds(index, spacing) {
-            walk.round(&mut stage, &round)?;
+            walk.round(&mut stage, &held, spacing, &round)?;
         }
         if searches && index == 1.min(count - 1) {
-            walk.mirror(&mut stage)?;
+            walk.mirror(&mut stage, &held, spacing)?;
         }
         if index + 1 == count {
             cost_start = at_start;
@@ -179,18 +176,22 @@ pub(super) fn search<D: Device>(
             for (pose, cost) in [(starts.start, cost_start), (starts.headers, cost_before)] {
                 // The result is never worse than the start and the headers.
                 if searches && cost < of(&walk.best().pose)?[0].cost {
-                    let refined = stage.refine(&[pose], largest, Until::Step(0.005))?;
+                    let steps = Until::Step(0.005).steps(spacing);
+                    let refined = stage.refine(&held, &[pose], largest, steps)?;
                     walk.compete(refined);
                 }
             }
             let found = &of(&walk.best().pose)?[0];
             (cost_after, sampled_overlap) = (found.cost, found.overlap);
         }
-        let numbers = [entered, walk.candidates.len()];
-        let best = if index + 1 == count { cost_after } else { walk.best().cost };
-        let opened = walk.take_opened();
-        let seconds = began.elapsed().as_secs_f64();
-        stages.push(stage.record(about, opened, numbers, at_start, best, seconds));
+        stages.push(stage.end(StageRecord {
+            name,
+            dof: walk.take_opened(),
+            candidates: [entered, walk.candidates.len()],
+            cost_start: at_start,
+            cost_end: if index + 1 == count { cost_after } else { walk.best().cost },
+            ..record
+        }));
     }
 
     let best = walk.best();

@@ -1,13 +1,14 @@
 //! The walk through the rounds of a search.
 
 use super::candidates::{distinct, perturbed, pick, principal_starts, reflected};
-use super::plan::{Action, From, Keep, Plan, Round};
+use super::plan::{Action, From, Keep, Plan, Round, Until};
 use super::problem::Moments;
 use super::rotations::{angle, between, rotations};
-use super::stage::{Stage, Until};
 use crate::error::Result;
+use crate::search::Objective;
 use crate::search::pose::{Model, Pose};
 use crate::search::refine::Candidate;
+use crate::search::stage::Stage;
 
 /// How far apart two alignments are, as a part of the object's radius, that are not the same one.
 pub(super) const ELSEWHERE: f64 = 0.3;
@@ -65,32 +66,44 @@ impl<'a> Walk<'a> {
     }
 
     /// Finds the best alignment with the fixed image mirrored about the middle of its object.
-    pub(super) fn mirror(&mut self, stage: &mut Stage<'_>) -> Result<()> {
+    pub(super) fn mirror(
+        &mut self,
+        stage: &mut Stage<'_>,
+        objective: &dyn Objective,
+        spacing: f64,
+    ) -> Result<()> {
         let Some(best) = self.candidates.first() else { return Ok(()) };
         let axes = if self.model.flat { 2 } else { 3 };
         let poses: Vec<Pose> = (0..axes).map(|axis| reflected(&best.pose, axis)).collect();
         let by_cost = |a: &Candidate, b: &Candidate| a.cost.total_cmp(&b.cost);
-        let found = stage.costs(&poses)?.into_iter().min_by(by_cost);
+        let found = stage.costs(objective, &poses, |e| e.cost)?.into_iter().min_by(by_cost);
         let Some(found) = found else { return Ok(()) };
-        let refined = stage.refine(&[found.pose], self.plan.largest, Until::Gain(0.02))?;
+        let steps = Until::Gain(0.02).steps(spacing);
+        let refined = stage.refine(objective, &[found.pose], self.plan.largest, steps)?;
         self.mirrored = refined.first().map(|c| c.pose);
         Ok(())
     }
 
     /// Makes a round.
-    pub(super) fn round(&mut self, stage: &mut Stage<'_>, round: &Round) -> Result<()> {
+    pub(super) fn round(
+        &mut self,
+        stage: &mut Stage<'_>,
+        objective: &dyn Objective,
+        spacing: f64,
+        round: &Round,
+    ) -> Result<()> {
         let poses = self.poses(round.from);
         if poses.is_empty() {
             return Ok(());
         }
         stage.part(round.what, round.part.0, round.part.1);
         let mut found = match round.action {
-            Action::Score => stage.costs(&poses)?,
+            Action::Score => stage.costs(objective, &poses, |e| e.cost)?,
             Action::Refine(freedom, until) => {
                 if round.from != From::Others {
                     self.opened.push(self.model.parameters(freedom));
                 }
-                stage.refine(&poses, freedom, until)?
+                stage.refine(objective, &poses, freedom, until.steps(spacing))?
             }
         };
         for &keep in &round.keep {

@@ -8,9 +8,9 @@
 pub mod objective;
 pub mod optimiser;
 pub(crate) mod pose;
-pub mod record;
 pub(crate) mod refine;
+pub mod stage;
 
 pub use objective::{Evaluation, Objective};
 pub use optimiser::{Optimiser, OptimiserKind, Steps};
-pub use record::{StageRecord, TracePoint};
+pub use stage::{StageRecord, TracePoint};

@@ -13,6 +13,25 @@ pub(crate) struct Candidate {
     pub(crate) cost: f64,
 }
 
+/// The costs of poses, without derivatives; `cost` is that of an evaluation. `told` hears of each batch, and of the part of the
+/// poses that are done; what it returns ends them.
+pub(crate) fn costs(
+    objective: &dyn Objective,
+    model: &Model,
+    poses: &[Pose],
+    cost: fn(&Evaluation) -> f64,
+    told: &mut dyn FnMut(&[Evaluation], f64) -> Result<()>,
+) -> Result<Vec<Candidate>> {
+    let mut all = Vec::with_capacity(poses.len());
+    for batch in poses.chunks(objective.batch()) {
+        let maps: Vec<Affine> = batch.iter().map(|p| model.affine(p)).collect();
+        let found = objective.evaluate(&maps, false)?;
+        all.extend(batch.iter().zip(&found).map(|(&pose, e)| Candidate { pose, cost: cost(e) }));
+        told(&found, all.len() as f64 / poses.len() as f64)?;
+    }
+    Ok(all)
+}
+
 /// Refines poses side by side: every round evaluates one point of each search together. `told` hears of each batch, and of the
 /// part of the searches that are over; what it returns ends them.
 #[allow(clippy::too_many_arguments)]

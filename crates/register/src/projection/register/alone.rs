@@ -3,11 +3,11 @@
 use super::certainty;
 use super::level::{Compared, Level};
 use super::options::{PoseRange, PoseSearch};
-use super::search::{Search, Tally};
+use super::search::Search;
 use crate::error::{RegisterError, Result};
 use crate::search::Steps;
 use crate::search::pose::{Freedom, Model, Pose};
-use crate::search::refine::refine;
+use crate::search::stage::Stage;
 use nalgebra::Matrix6;
 use voxalign_compute::Device;
 use voxalign_image::{Affine, Vector3};
@@ -25,7 +25,6 @@ impl<D: Device> Search<'_, '_, D> {
         if count < 2 {
             return Ok(Vec::new());
         }
-        let options = self.options;
         let here = model.affine(best);
         let mut all = Vec::with_capacity(count);
         for view in 0..count {
@@ -38,19 +37,10 @@ impl<D: Device> Search<'_, '_, D> {
                 improvement: 1e-8,
                 evaluations,
             };
-            let mut tally = Tally::new(self.progress);
-            let rigid = Freedom::Rigid;
-            let found = refine(
-                &objective,
-                model,
-                options.optimiser,
-                &[*best],
-                rigid,
-                steps,
-                &mut |e, part| tally.count(e.iter().map(|e| e.cost), part),
-            )?;
+            let mut stage = Stage::new(model, self.options.optimiser, self.progress);
+            let found = stage.refine(&objective, &[*best], Freedom::Rigid, steps)?;
             // A part of what all views take.
-            self.evaluations += tally.evaluations.div_ceil(count);
+            self.evaluations += stage.evaluations.div_ceil(count);
             all.push(self.seen_each(&here, &model.affine(&found[0].pose))?[view]);
         }
         Ok(all)

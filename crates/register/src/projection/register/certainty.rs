@@ -2,14 +2,14 @@
 
 use super::geometry::{Frame, NUMBERS, Refinement, one};
 use super::level::{Compared, Level, WORTH};
-use super::search::{Search, Tally};
+use super::search::Search;
 use crate::error::Result;
 use crate::projection::numbers::between;
 use crate::projection::objective::XrayObjective;
 use crate::projection::objective::scores::{Ends, Scores};
 use crate::random::Random;
 use crate::search::pose::{Freedom, Model, Pose};
-use crate::search::refine::refine;
+use crate::search::stage::Stage;
 use crate::search::{Evaluation, Objective, Steps};
 use nalgebra::{DMatrix, DVector, Matrix6, Vector6};
 use voxalign_compute::Device;
@@ -104,12 +104,9 @@ pub(super) fn find<D: Device>(
             improvement: 1e-8,
             evaluations: 40,
         };
-        let mut tally = Tally::new(search.progress);
-        let kind = options.optimiser;
-        let found = refine(&again, model, kind, &[from], Freedom::Rigid, how, &mut |all, part| {
-            tally.count(all.iter().map(|e| e.cost), part)
-        })?;
-        search.evaluations += tally.evaluations;
+        let mut stage = Stage::new(model, options.optimiser, search.progress);
+        let found = stage.refine(&again, &[from], Freedom::Rigid, how)?;
+        search.evaluations += stage.evaluations;
         apart.push(search.seen_from(&model.affine(best), &model.affine(&found[0].pose))?);
         steps.push(Vector6::from(between(&transform, &model.affine(&found[0].pose), centre)));
     }

@@ -2,11 +2,12 @@
 
 use super::level::{Compared, Level};
 use super::options::{PoseRange, Range};
-use super::search::{Search, Tally, steps};
+use super::search::{Search, look, steps};
 use crate::error::Result;
 use crate::projection::rotations::evenly;
 use crate::search::pose::{Freedom, Pose};
-use crate::search::refine::{Candidate, refine};
+use crate::search::refine::Candidate;
+use crate::search::stage::Stage;
 use voxalign_compute::Device;
 use voxalign_image::Rotation3;
 
@@ -47,7 +48,7 @@ impl<D: Device> Search<'_, '_, D> {
             translation: options.range.radians().translation.max(floor.translation),
             rotation: options.range.radians().rotation.max(floor.rotation),
         };
-        let seed = options.seed.wrapping_add(3000);
+        let (model, seed) = (self.model, options.seed.wrapping_add(3000));
         let mut poses = self.around(*best, range, PROBES, seed);
         let mut reach = 0.0;
         for pose in &poses[1..] {
@@ -56,20 +57,17 @@ impl<D: Device> Search<'_, '_, D> {
         let mut were_elsewhere = false;
         for (level, &kept) in levels.iter().zip(&PROBED) {
             let compared = Compared { anew: false, ..Compared::by(options, seed) };
-            let objective = level.objective(compared, &self.model.affine(best))?;
-            let mut tally = Tally::new(self.progress);
-            let looked = self.costs(&objective, &self.model, &poses, &mut tally)?;
+            let objective = level.objective(compared, &model.affine(best))?;
+            let mut stage = Stage::new(&model, options.optimiser, self.progress);
+            let looked = look(&mut stage, &objective, &poses)?;
             let far = |c: &Candidate| self.distance(best, &c.pose) > level.size;
             let far: Vec<_> = looked.into_iter().filter(far).collect();
             poses = vec![*best];
             poses.extend(self.distinct(far, level.size, kept).iter().map(|c| c.pose));
             were_elsewhere |= poses.len() > 1 && reach > ELSEWHERE * level.size;
-            let (model, kind, steps) = (self.model, options.optimiser, steps(level.size, false));
-            let found =
-                refine(&objective, &model, kind, &poses, Freedom::Rigid, steps, &mut |e, part| {
-                    tally.count(e.iter().map(|e| e.cost), part)
-                })?;
-            self.evaluations += tally.evaluations;
+            let steps = steps(level.size, false);
+            let found = stage.refine(&objective, &poses, Freedom::Rigid, steps)?;
+            self.evaluations += stage.evaluations;
             self.rivals(&found[0], &found[1..], level.size)?;
             poses = found[1..].iter().map(|c| c.pose).collect();
             if poses.is_empty() {
@@ -106,10 +104,10 @@ impl<D: Device> Search<'_, '_, D> {
         let halves: Vec<Pose> = halves.collect();
         let mut poses: Vec<Pose> = evenly(TURNED).map(about).collect();
         let (mut lead, mut first) = (None, true);
-        let mut tally = Tally::new(self.progress);
+        let mut stage = Stage::new(&model, options.optimiser, self.progress);
         for (level, &kept) in levels.iter().zip(&TURNS) {
             let objective = level.objective(compared, &here)?;
-            let looked = self.costs(&objective, &model, &poses, &mut tally)?;
+            let looked = look(&mut stage, &objective, &poses)?;
             let far = |c: &Candidate| self.distance(best, &c.pose) > level.size;
             let far: Vec<_> = looked.into_iter().filter(far).collect();
             let mut from = vec![*best];
@@ -118,11 +116,8 @@ impl<D: Device> Search<'_, '_, D> {
                 from.extend(&halves);
             }
             first = false;
-            let (kind, how) = (options.optimiser, steps(level.size, false));
-            let found =
-                refine(&objective, &model, kind, &from, Freedom::Rigid, how, &mut |e, part| {
-                    tally.count(e.iter().map(|e| e.cost), part)
-                })?;
+            let steps = steps(level.size, false);
+            let found = stage.refine(&objective, &from, Freedom::Rigid, steps)?;
             lead = None;
             poses = Vec::new();
             for other in &found[1..] {
@@ -137,7 +132,7 @@ impl<D: Device> Search<'_, '_, D> {
                 break;
             }
         }
-        self.evaluations += tally.evaluations;
+        self.evaluations += stage.evaluations;
         Ok(lead)
     }
 }

@@ -2,11 +2,12 @@
 
 use super::certainty;
 use super::level::{Compared, Level};
-use super::search::{Search, Tally};
+use super::search::Search;
 use crate::error::{RegisterError, Result};
 use crate::projection::objective::{View, XrayObjective};
 use crate::search::Objective;
 use crate::search::pose::{Freedom, Pose};
+use crate::search::stage::Stage;
 use voxalign_compute::Device;
 use voxalign_image::{Vector3, XrayGeometry};
 use voxalign_options::Choice;
@@ -191,7 +192,7 @@ impl<D: Device> Search<'_, '_, D> {
             Ok::<_, RegisterError>(())
         };
         place(&mut objective, &all)?;
-        let mut tally = Tally::new(self.progress);
+        let mut stage = Stage::new(&model, options.optimiser, self.progress);
         let mut cost = objective.evaluate(&[model.affine(&pose)], false)?[0].cost;
         let in_pose = certainty::curvature(&objective, (&model, &pose), 0.25 * level.size)?;
         self.evaluations += 12;
@@ -223,7 +224,7 @@ impl<D: Device> Search<'_, '_, D> {
                 place(&mut objective, &changed)?;
                 let now = objective.evaluate(&[model.affine(&there)], false)?[0].cost;
                 let part = (round + 1) as f64 / ROUNDS as f64;
-                tally.count(std::iter::once(now), part)?;
+                stage.count(std::iter::once(now), part)?;
                 if now < cost {
                     (pose, all, cost) = (there, changed, now);
                     damping = (0.1 * damping).max(f64::EPSILON);
@@ -236,8 +237,8 @@ impl<D: Device> Search<'_, '_, D> {
                 break;
             }
         }
-        self.evaluations += tally.evaluations + 1;
-        self.iterations += tally.evaluations;
+        self.evaluations += stage.evaluations + 1;
+        self.iterations += stage.evaluations;
         Ok((pose, all))
     }
 }

@@ -1,9 +1,10 @@
 //! The cost along each parameter of a pose.
 
-use super::search::{Search, Tally};
+use super::search::{Search, look};
 use crate::error::Result;
 use crate::search::Objective;
 use crate::search::pose::{Freedom, Model, Pose};
+use crate::search::stage::Stage;
 
 /// The names of the six parameters: how the CT moves in the room along its axes, mm, and turns about them, radians.
 pub const PARAMETERS: [&str; 6] = ["x", "y", "z", "rotation x", "rotation y", "rotation z"];
@@ -39,8 +40,8 @@ pub(super) fn find<D: voxalign_compute::Device>(
                 model.moved(best, Freedom::Rigid, &q)
             };
             let poses: Vec<Pose> = places.iter().map(pose).collect();
-            let mut tally = Tally::new(search.progress);
-            let found = search.costs(objective, model, &poses, &mut tally)?;
+            let mut stage = Stage::new(model, search.options.optimiser, search.progress);
+            let found = look(&mut stage, objective, &poses)?;
             search.evaluations += poses.len();
             let unit = if axis < 3 { 1.0 } else { 1.0 / model.radius };
             Ok(Landscape {

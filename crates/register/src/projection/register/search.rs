@@ -7,13 +7,14 @@ use super::options::{PoseOptions, PoseSearch, Range};
 use super::verdict::{Asked, Looked};
 use super::{PoseResult, nothing};
 use crate::error::{RegisterError, Result};
-use crate::progress::{Event, Progress};
+use crate::progress::Progress;
 use crate::projection::objective::View;
 use crate::projection::rotations::evenly;
 use crate::random::Random;
 use crate::search::pose::{Freedom, Model, Pose};
-use crate::search::refine::{Candidate, refine};
-use crate::search::{Evaluation, Objective, StageRecord, Steps, TracePoint};
+use crate::search::refine::Candidate;
+use crate::search::stage::{self, Stage};
+use crate::search::{Evaluation, Objective, StageRecord, Steps};
 use nalgebra::Vector2;
 use std::time::Instant;
 use voxalign_compute::Device;
@@ -200,21 +201,19 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
         let done = work(self)?;
         let (evaluations, seconds) = (self.evaluations - before, began.elapsed().as_secs_f64());
         let best = self.stages.last().map_or(f64::NAN, |stage| stage.cost_end);
-        self.progress.event(&Event::StageEnd { name, evaluations, start: best, best, seconds });
-        self.stages.push(StageRecord {
+        let record = StageRecord {
             name: name.to_owned(),
             spacing: self.stages.last().map_or([f64::NAN; 3], |stage| stage.spacing),
             samples: self.stages.last().map_or(0, |stage| stage.samples),
-            cost: String::new(),
-            bins: 0,
             dof: vec![6],
             candidates: [1, 1],
             evaluations,
             cost_start: best,
             cost_end: best,
             seconds,
-            trace: Vec::new(),
-        });
+            ..StageRecord::default()
+        };
+        self.stages.push(record.told(self.progress));
         Ok(done)
     }
 
@@ -222,14 +221,7 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
     fn begin(&mut self, name: &str) {
         let [index, count] = self.parts;
         self.parts[0] += 1;
-        self.progress.event(&Event::StageStart {
-            index,
-            count,
-            name,
-            counts: "evaluations",
-            value: "cost",
-            share: 1.0 / count.max(1) as f64,
-        });
+        stage::begin(self.progress, name, index, count);
     }
 
     /// A pose, and others within a range around it, so many in all.
@@ -262,23 +254,8 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
     }
 
     /// The best poses that are apart from each other, best first.
-    pub(super) fn distinct(
-        &self,
-        mut all: Vec<Candidate>,
-        apart: f64,
-        most: usize,
-    ) -> Vec<Candidate> {
-        all.sort_by(|a, b| a.cost.total_cmp(&b.cost));
-        let mut kept: Vec<Candidate> = Vec::new();
-        for one in all {
-            if kept.len() >= most {
-                break;
-            }
-            if kept.iter().all(|k| self.distance(&k.pose, &one.pose) > apart) {
-                kept.push(one);
-            }
-        }
-        kept
+    pub(super) fn distinct(&self, all: Vec<Candidate>, apart: f64, most: usize) -> Vec<Candidate> {
+        stage::distinct(all, apart, most, |a, b| self.distance(a, b))
     }
 
     /// How far poses are apart: the root mean square over the body, mm.
@@ -293,14 +270,13 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
         count: usize,
         before: &[Candidate],
     ) -> Result<Vec<Candidate>> {
-        let (began, name) = (Instant::now(), format!("{:.3} mm", level.size));
+        let (options, model, name) = (self.options, self.model, format!("{:.3} mm", level.size));
+        let mut stage = Stage::new(&model, options.optimiser, self.progress);
         self.begin(&name);
-        let options = self.options;
         let full = options.search == PoseSearch::Full;
         let keeps = if full { KEPT_EVERYWHERE } else { KEPT };
         let compared = Compared::by(options, options.seed.wrapping_add(index as u64 + 1));
         let objective = level.objective(compared, &self.model.affine(&before[0].pose))?;
-        let mut tally = Tally::new(self.progress);
         let poses = match (index, before) {
             (0, _) if self.refined.is_some() => vec![before[0].pose],
             (0, [start]) if full => self.everywhere(start.pose),
@@ -309,7 +285,7 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
             }
             _ => before.iter().map(|c| c.pose).collect(),
         };
-        let looked = self.costs(&objective, &self.model, &poses, &mut tally)?;
+        let looked = look(&mut stage, &objective, &poses)?;
         let cost_start = looked[0].cost;
         if !looked.iter().any(|c| c.cost.is_finite()) {
             return Err(RegisterError::NothingSeen);
@@ -321,23 +297,18 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
             false => self.distinct(looked, level.size, kept).iter().map(|c| c.pose).collect(),
         };
         let how = steps(level.size, last);
-        let (model, kind) = (self.model, options.optimiser);
-        let mut told = |found: &[Evaluation], part| {
-            self.iterations += 1;
-            tally.count(found.iter().map(|e| e.cost), part)
-        };
-        let mut refined = refine(&objective, &model, kind, &poses, Freedom::Rigid, how, &mut told)?;
+        let mut refined = stage.refine(&objective, &poses, Freedom::Rigid, how)?;
         if last && index > 0 {
             // Coarse scales may lead away from a good start.
             let start = model.pose_of(&self.start);
-            let cost = costs(&objective, &model, &[start], &mut |e| told(e, 1.0))?[0].cost;
+            let cost = stage.costs(&objective, &[start], seen)?[0].cost;
+            self.iterations += 1;
             if cost < refined[0].cost {
-                let rigid = Freedom::Rigid;
-                refined.extend(refine(&objective, &model, kind, &[start], rigid, how, &mut told)?);
+                refined.extend(stage.refine(&objective, &[start], Freedom::Rigid, how)?);
             }
         }
         if last {
-            self.settle(&objective, level.size, &mut refined, &mut tally)?;
+            self.settle(&objective, level.size, &mut refined, &mut stage)?;
         }
         let all = self.distinct(refined, level.size, keeps[0]);
         let best = all[0];
@@ -347,28 +318,18 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
         }
         let next = if last { 1 } else { keeps.get(index + 1).copied().unwrap_or(2) };
         let kept: Vec<Candidate> = all.into_iter().take(next).collect();
-        self.evaluations += tally.evaluations;
-        self.progress.event(&Event::StageEnd {
-            name: &name,
-            evaluations: tally.evaluations,
-            start: cost_start,
-            best: best.cost,
-            seconds: began.elapsed().as_secs_f64(),
-        });
-        self.stages.push(StageRecord {
+        self.evaluations += stage.evaluations;
+        self.iterations += stage.iterations;
+        self.stages.push(stage.end(StageRecord {
             name,
             spacing: [level.size; 3],
             samples: objective.compared(),
-            cost: String::new(),
-            bins: 0,
             dof: vec![6],
             candidates: [poses.len(), kept.len()],
-            evaluations: tally.evaluations,
             cost_start,
             cost_end: best.cost,
-            seconds: began.elapsed().as_secs_f64(),
-            trace: tally.trace,
-        });
+            ..StageRecord::default()
+        }));
         Ok(kept)
     }
 
@@ -410,22 +371,16 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
 
     /// Refines the best of some poses again until it stands still.
     fn settle(
-        &mut self,
+        &self,
         objective: &dyn Objective,
         size: f64,
         refined: &mut [Candidate],
-        tally: &mut Tally<'_>,
+        stage: &mut Stage<'_>,
     ) -> Result<()> {
         let order = |a: &&mut Candidate, b: &&mut Candidate| a.cost.total_cmp(&b.cost);
         let Some(best) = refined.iter_mut().min_by(order) else { return Ok(()) };
-        let (model, kind, how) = (self.model, self.options.optimiser, steps(size, true));
         for _ in 0..AGAIN {
-            let from = [best.pose];
-            let found =
-                refine(objective, &model, kind, &from, Freedom::Rigid, how, &mut |all, part| {
-                    self.iterations += 1;
-                    tally.count(all.iter().map(|e| e.cost), part)
-                })?;
+            let found = stage.refine(objective, &[best.pose], Freedom::Rigid, steps(size, true))?;
             let moved = self.distance(&best.pose, &found[0].pose);
             if found[0].cost < best.cost {
                 *best = found[0];
@@ -435,16 +390,6 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
             }
         }
         Ok(())
-    }
-
-    pub(super) fn costs(
-        &self,
-        objective: &dyn Objective,
-        model: &Model,
-        poses: &[Pose],
-        tally: &mut Tally<'_>,
-    ) -> Result<Vec<Candidate>> {
-        costs(objective, model, poses, &mut |found| tally.count(found.iter().map(|e| e.cost), 0.0))
     }
 }
 
@@ -467,51 +412,19 @@ pub(super) fn distance(radius: f64, a: &Pose, b: &Pose) -> f64 {
     (a.translation - b.translation).norm().hypot(angle * radius)
 }
 
-/// The costs of poses; that of one that no view sees is infinite.
-pub(super) fn costs(
+/// The cost of an evaluation; that of a pose that no view sees is infinite.
+pub(super) fn seen(e: &Evaluation) -> f64 {
+    if e.overlap > 0.0 { e.cost } else { f64::INFINITY }
+}
+
+/// The costs of poses that a stage begins with.
+pub(super) fn look(
+    stage: &mut Stage<'_>,
     objective: &dyn Objective,
-    model: &Model,
     poses: &[Pose],
-    told: &mut dyn FnMut(&[Evaluation]) -> Result<()>,
 ) -> Result<Vec<Candidate>> {
-    let mut all = Vec::with_capacity(poses.len());
-    for batch in poses.chunks(objective.batch()) {
-        let maps: Vec<Affine> = batch.iter().map(|p| model.affine(p)).collect();
-        let found = objective.evaluate(&maps, false)?;
-        told(&found)?;
-        let cost = |e: &Evaluation| if e.overlap > 0.0 { e.cost } else { f64::INFINITY };
-        all.extend(batch.iter().zip(&found).map(|(&pose, e)| Candidate { pose, cost: cost(e) }));
-    }
-    Ok(all)
-}
-
-/// Evaluations of a stage, and the best of them.
-pub(super) struct Tally<'a> {
-    progress: &'a dyn Progress,
-    pub(super) evaluations: usize,
-    best: f64,
-    trace: Vec<TracePoint>,
-}
-
-impl<'a> Tally<'a> {
-    pub(super) fn new(progress: &'a dyn Progress) -> Self {
-        Self { progress, evaluations: 0, best: f64::INFINITY, trace: Vec::new() }
-    }
-
-    pub(super) fn count(&mut self, costs: impl Iterator<Item = f64>, part: f64) -> Result<()> {
-        for cost in costs {
-            self.evaluations += 1;
-            if cost < self.best {
-                self.best = cost;
-                self.trace.push(TracePoint { evaluation: self.evaluations, cost });
-            }
-        }
-        self.progress.event(&Event::Step {
-            done: part.clamp(0.0, 1.0),
-            evaluations: self.evaluations,
-            best: self.best,
-            what: "",
-        });
-        if self.progress.stop() { Err(RegisterError::Stopped) } else { Ok(()) }
-    }
+    stage.part("", 0.0, 0.0);
+    let found = stage.costs(objective, poses, seen)?;
+    stage.part("", 0.0, 1.0);
+    Ok(found)
 }

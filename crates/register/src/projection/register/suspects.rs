@@ -2,10 +2,10 @@
 
 use super::level::{Compared, Level};
 use super::options::PoseRange;
-use super::search::{Search, Tally, steps};
+use super::search::{Search, look, steps};
 use crate::error::Result;
 use crate::search::pose::{Freedom, Pose};
-use crate::search::refine::refine;
+use crate::search::stage::Stage;
 use serde::{Deserialize, Serialize};
 use voxalign_compute::Device;
 
@@ -68,20 +68,10 @@ impl<D: Device> Search<'_, '_, D> {
         poses.extend(self.around(*best, near, LOOKED[1], seed.wrapping_add(1)));
         let compared = Compared { anew: false, ..Compared::by(options, seed) };
         let at = self.model.affine(best);
-        let mut tally = Tally::new(self.progress);
-        let objective = last.objective(compared, &at)?;
-        let model = self.model;
-        let own = [*best];
-        let own = refine(
-            &objective,
-            &model,
-            options.optimiser,
-            &own,
-            Freedom::Rigid,
-            steps(last.size, false),
-            &mut |e, part| tally.count(e.iter().map(|e| e.cost), part),
-        )?[0]
-            .cost;
+        let (model, objective) = (self.model, last.objective(compared, &at)?);
+        let mut stage = Stage::new(&model, options.optimiser, self.progress);
+        let how = steps(last.size, false);
+        let own = stage.refine(&objective, &[*best], Freedom::Rigid, how)?[0].cost;
         let mut found: Option<(Suspect, f64)> = None;
         for suspect in suspects(last.count()) {
             let mut now = poses.clone();
@@ -89,19 +79,11 @@ impl<D: Device> Search<'_, '_, D> {
             for (level, &kept) in levels.iter().zip(&REFINED) {
                 let Some(other) = level.suspected(suspect)? else { break };
                 let objective = other.objective(compared, &at)?;
-                let looked = self.costs(&objective, &model, &now, &mut tally)?;
+                let looked = look(&mut stage, &objective, &now)?;
                 let kept = self.distinct(looked, level.size, kept);
                 let kept: Vec<Pose> = kept.iter().map(|c| c.pose).collect();
                 let how = steps(level.size, false);
-                let refined = refine(
-                    &objective,
-                    &model,
-                    options.optimiser,
-                    &kept,
-                    Freedom::Rigid,
-                    how,
-                    &mut |e, part| tally.count(e.iter().map(|e| e.cost), part),
-                )?;
+                let refined = stage.refine(&objective, &kept, Freedom::Rigid, how)?;
                 cost = refined.iter().map(|c| c.cost).fold(f64::INFINITY, f64::min);
                 now = refined.iter().map(|c| c.pose).collect();
             }
@@ -111,7 +93,7 @@ impl<D: Device> Search<'_, '_, D> {
                 found = Some((suspect, better));
             }
         }
-        self.evaluations += tally.evaluations;
+        self.evaluations += stage.evaluations;
         Ok(found)
     }
 }

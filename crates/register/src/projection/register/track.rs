@@ -9,9 +9,9 @@ use crate::error::{RegisterError, Result};
 use crate::progress::Progress;
 use crate::projection::objective::View;
 use crate::projection::similarity::XraySimilarity;
-use crate::search::Steps;
 use crate::search::pose::Freedom;
-use crate::search::refine::{Candidate, refine};
+use crate::search::refine::{Candidate, costs, refine};
+use crate::search::{Evaluation, Steps};
 use nalgebra::Rotation3;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
@@ -468,7 +468,8 @@ impl<'a, 'd, D: Device> Tracker<'a, 'd, D> {
                 if progress.stop() { Err(RegisterError::Stopped) } else { Ok(()) }
             };
             if poses.len() > 1 {
-                let all = search::costs(&objective, &model, &poses, &mut |e| told(e.len()))?;
+                let told = &mut |e: &[Evaluation], _| told(e.len());
+                let all = costs(&objective, &model, &poses, search::seen, told)?;
                 let at = usize::from(all[1].cost < all[0].cost);
                 poses = vec![poses[at]];
             }
