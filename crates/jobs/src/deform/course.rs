@@ -178,7 +178,8 @@ impl Course<'_> {
         let mut record = record::record(of, &result, found.as_ref(), machine);
         record.inputs = input_records;
         let verdict = with_affine_part(result.verdict, found.as_ref());
-        let DeformResult { forward, inverse, jacobian, measures, scales, path, .. } = result;
+        let DeformResult { forward, inverse, jacobian, measures, scales, path, foreground, .. } =
+            result;
 
         let dimensions = inputs.pair.dimensions;
         if run.writes(Product::Affine) {
@@ -218,7 +219,8 @@ impl Course<'_> {
             let of = (run.output, outside);
             let evidence = evidence(device, &inputs.pair, seen, (&start, &whole))?;
             let moving = inputs.pair.take_moving()?;
-            let scored = Scored::of(device, (&inputs.pair, moving), &whole, (start, rival), of)?;
+            let scored =
+                Scored::of(device, (&inputs.pair, moving), &whole, (start, rival), foreground, of)?;
             let measures = &measures;
             let found = Found { pulls, verdict, measures, evidence, start, whole: &whole };
             let (verdict, distances) = inputs.judged(found, &scored, [&grids[0], &grids[1]]);

@@ -37,7 +37,6 @@ use std::sync::Arc;
 use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Affine, Grid, Transform, VectorField, Volume};
 use voxalign_register::attachment::Landmarks;
-use voxalign_register::diffeo::calibrate::foreground_threshold;
 use voxalign_register::diffeo::{
     ChannelInput, DeformInput, DeformResult, DeformationEvidence, Intensities, Matching,
     Preparation, ShapeInput, check_start, object_of, register_deformable,
@@ -171,6 +170,7 @@ pub fn register(
         (pair, Arc::clone(&pair.moving)),
         &whole,
         (start, rival),
+        deformation.foreground,
         (written, outside),
     )?;
     let to_judge = Found {
@@ -227,15 +227,13 @@ impl Scored {
         (pair, moving): (&Pair, Arc<Volume<f32>>),
         whole: &Transform,
         (start, rival): (Affine, Option<AffineResult>),
+        foreground: [Option<f32>; 2],
         output: (&OutputOptions, f32),
     ) -> Result<Self> {
         // A mask says by itself what counts.
-        let masked = pair.fixed_mask.is_some();
-        let moving_above = match foreground_threshold(moving.data()) {
-            Some((_, above)) if !masked => above,
-            _ => f32::NEG_INFINITY,
-        };
-        let object = object_of(&pair.fixed, pair.fixed_mask.as_ref());
+        let moving_above = foreground[1].filter(|_| pair.fixed_mask.is_none());
+        let moving_above = moving_above.unwrap_or(f32::NEG_INFINITY);
+        let object = object_of(&pair.fixed, foreground[0], pair.fixed_mask.as_ref());
         let tissue = object.map(|object| Tissue { object, moving_above });
         let moving = MovingImage::new(device, moving)?;
         let rule = pair.rule()?;

@@ -16,9 +16,7 @@ use voxalign_compute::Device;
 use voxalign_compute::comm::Team;
 use voxalign_image::{Affine, Grid, ImageView, Matrix4, Vector3, Volume};
 use voxalign_register::attachment::images::finest;
-use voxalign_register::linear::{
-    AffineOptions, AffineResult, Init, PreparedFixed, Search,
-};
+use voxalign_register::linear::{AffineOptions, AffineResult, Init, PreparedFixed, Search};
 use voxalign_register::model::solver::SolverKind;
 use voxalign_register::model::symmetric::square_root;
 use voxalign_register::{Event, Progress, Verdict};
