@@ -419,7 +419,7 @@ def weights():
     text = open(path).read()
     numbers = lambda t: [float(n) for n in re.findall(r"-?\d+\.\d+", t)]
     given = numbers(re.search(r"const AGREEMENT[^=]*=(.*?);", text, re.S).group(1))
-    return np.array(given), np.reshape(numbers(re.search(r"mirrored: (\[\[.*?\]\])", text).group(1)), (3, 2))
+    return np.array(given), np.reshape(numbers(re.search(r"mirrored: .*? = (\[\[.*?\]\])", text).group(1)), (3, 2))
 
 
 LITTLE = 0.02

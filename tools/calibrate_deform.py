@@ -435,9 +435,11 @@ def label(runs):
 def source(name):
     """A constant of crates/register/src/limits.rs: its numbers, or those of its fields."""
     with open(os.path.join(HERE, "../crates/register/src/limits.rs")) as file:
-        found = re.search(rf"const {name}\b[^=]*=(.*?);", file.read(), re.S).group(1)
-    fields = re.findall(r"(\w+): (-?\d+\.\d+(?:e-?\d+)?)", found)
-    return {k: float(v) for k, v in fields} or [float(n) for n in re.findall(r"-?\d+\.\d+(?:e-?\d+)?", found)]
+        text = file.read()
+    number = r"-?\d+(?:\.\d+)?(?:e-?\d+)?"
+    if fields := re.search(rf"^    \w+, {name} \{{(.*?)^    \}}", text, re.S | re.M):
+        return {k: float(v) for k, v in re.findall(rf"(\w+): \w+ = ({number}),", fields.group(1))}
+    return [float(n) for n in re.findall(r"-?\d+\.\d+(?:e-?\d+)?", re.search(rf"const {name}\b[^=]*=(.*?);", text, re.S).group(1))]
 
 
 LITTLE = 0.02

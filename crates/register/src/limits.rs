@@ -3,191 +3,221 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Bounds on an affine registration.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AffineLimits {
-    /// The least part of the smaller field of view that overlaps the other.
-    pub overlap: f64,
-    /// The least agreement of the whole images where masks keep a small part of them: of 32 wrong results it is -3.4 and
-    /// less where nothing else tells, of 86 right ones -0.9 and more but for four that are right in the mask alone.
-    pub unmasked: f64,
-    /// The factors by which lengths may change.
-    pub lengths: (f64, f64),
-    /// The factors by which volumes may change.
-    pub volumes: (f64, f64),
-    /// The least [agreement](crate::evidence::Evidence::agreement) of the images.
-    pub agreement: f64,
-    /// The least lead of the information within tissue over other alignments, the logarithm of the ratio: an outline
-    /// that fits says nothing of what is within it. It lies between those of images with one outline and unrelated
-    /// insides (at most 0.03) and right ones (at least 0.10).
-    pub tissue: f64,
-    /// The least overlap (Dice) of what is foreground where the images share nothing within it: of a brain and its
-    /// mask it is 0.94, of noise and one bright voxel next to nothing.
-    pub foreground: f64,
-    /// By how much more than the result an alignment that is mirrored may have: edges, as a part of what is
-    /// missing of 1, and the logarithm of information. Where both are above the first pair (the second one in 2D) it is
-    /// said; where they are above the last pair as well the result is bad.
-    pub mirrored: [[f64; 2]; 3],
-    /// The largest inverse-consistency error, mm.
-    pub inverse_error: f64,
+/// Declares bounds with their values; records of earlier programs, which lack some, are read with these.
+macro_rules! limits {
+    ($(
+        $(#[$about:meta])*
+        $kind:ident, $all:ident { $($(#[$doc:meta])* $name:ident: $type:ty = $value:expr,)* }
+    )*) => {$(
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+        #[serde(default)]
+        pub struct $kind { $($(#[$doc])* pub $name: $type,)* }
+
+        $(#[$about])*
+        pub const $all: $kind = $kind { $($name: $value,)* };
+
+        impl Default for $kind {
+            fn default() -> Self {
+                $all
+            }
+        }
+    )*};
 }
 
-/// Records of earlier programs lack some.
-impl Default for AffineLimits {
-    fn default() -> Self {
-        AFFINE
+limits! {
+    /// Bounds on an affine registration.
+    AffineLimits, AFFINE {
+        /// The least part of the smaller field of view that overlaps the other.
+        overlap: f64 = 0.3,
+        /// The least agreement of the whole images where masks keep a small part of them: of 32 wrong results it is -3.4 and
+        /// less where nothing else tells, of 86 right ones -0.9 and more but for four that are right in the mask alone.
+        unmasked: f64 = -2.0,
+        /// The factors by which lengths may change.
+        lengths: (f64, f64) = (0.5, 2.0),
+        /// The factors by which volumes may change.
+        volumes: (f64, f64) = (0.5, 1.8),
+        /// The least [agreement](crate::evidence::Evidence::agreement) of the images.
+        agreement: f64 = 0.0,
+        /// The least lead of the information within tissue over other alignments, the logarithm of the ratio: an outline
+        /// that fits says nothing of what is within it. It lies between those of images with one outline and unrelated
+        /// insides (at most 0.03) and right ones (at least 0.10).
+        tissue: f64 = 0.05,
+        /// The least overlap (Dice) of what is foreground where the images share nothing within it: of a brain and its
+        /// mask it is 0.94, of noise and one bright voxel next to nothing.
+        foreground: f64 = 0.7,
+        /// By how much more than the result an alignment that is mirrored may have: edges, as a part of what is
+        /// missing of 1, and the logarithm of information. Where both are above the first pair (the second one in 2D) it is
+        /// said; where they are above the last pair as well the result is bad.
+        mirrored: [[f64; 2]; 3] = [[0.015, 0.01], [0.15, 0.05], [0.2, 0.2]],
+        /// The largest inverse-consistency error, mm.
+        inverse_error: f64 = 1e-3,
+    }
+
+    /// Bounds on a deformation.
+    DeformationLimits, DEFORMATION {
+        /// By how much the energy may rise over all scales: energies are of the order of a hundredth and more, and those of
+        /// a pair that is exact already change by less where they are least from the beginning.
+        energy_rise: f64 = 1e-6,
+        /// The least part of the smaller field of view that overlaps the other under the affine part.
+        overlap: f64 = 0.3,
+        /// The largest mean inverse-consistency error over the grid, smallest voxels.
+        mean_inverse_error: f64 = 0.05,
+        /// The largest inverse-consistency error, smallest voxels.
+        largest_inverse_error: f64 = 0.5,
+        /// The least information that images share within their tissue, nats: noise or a plain shape can be
+        /// deformed to any outline, not to what is within it.
+        information: f64 = 0.17,
+        /// The most harmonic energy for each nat of it.
+        energy_per_information: f64 = 2.0,
+        /// The least part of the information under the best affine transform that a deformation keeps.
+        worth: f64 = 0.7,
+        /// The least [agreement](crate::evidence::Evidence::agreement) of the images as they lie after it.
+        agreement: f64 = 0.0,
+        /// The least agreement under the affine map that is nearest to the whole, in which no bending helps. Of 279 right
+        /// results it is -0.7 and more but for three whose wrong start was taken back in part; of 277 wrong ones that no
+        /// other check tells it is -1.9 and less but for three (docs/accuracy.md).
+        straight: f64 = -1.0,
+        /// The least agreement of the whole images under that map where masks keep a small part of them.
+        unmasked: f64 = -2.0,
+        /// The least information within the tissue under that map, nats: of right results 0.059 and more, of the outline of a brain
+        /// with another inside 0.015 and less.
+        tissue: f64 = 0.03,
+    }
+
+    /// Bounds on corresponding points that pull.
+    LandmarkLimits, LANDMARKS {
+        /// What is left of their mean distance.
+        nearer: f64 = 0.5,
+        /// The smallest voxels that they may always be apart where they are no farther apart than before.
+        voxels: f64 = 2.0,
+        /// Their largest mean distance as a part of that to the partners of others: of 28 right lists it is 0.07 and less,
+        /// of 62 exchanged, reversed, shuffled or mirrored ones 0.27 and more but for one (0.08).
+        of_others: f64 = 0.15,
+        /// As a part of the same what they may always be apart.
+        near_others: f64 = 0.075,
+        /// The least information within the tissue where they pull, as a part of that under the affine transform alone.
+        pays: f64 = 0.9,
+        /// The part of them that may be nearer to each other's partners before the deformation: of 28 right lists none is, of reversed and
+        /// shuffled ones 0.27 and more.
+        exchanged: f64 = 0.1,
+        /// The part of the distances of two landmarks that is left with their partners exchanged where they are in the wrong order. What
+        /// moves neighbours alike never makes them so: the sum of distances of exchanged partners is at least twice a common displacement.
+        exchanged_shorter: f64 = 0.5,
+        /// The smallest voxels by which it is less then at least.
+        exchanged_voxels: f64 = 4.0,
+    }
+
+    /// Bounds on anatomies: how classes, shapes and labels fare. The calibration of docs/accuracy.md (45 right and 84 wrong
+    /// registrations, and as many set aside) was made with them; nothing was chosen on it.
+    AnatomyLimits, ANATOMY {
+        /// By how much the overlap of a class may fall.
+        overlap_loss: f64 = 0.01,
+        /// By how much the mean Dice of labels, which took no part, may fall.
+        dice_loss: f64 = 0.01,
+        /// The mean distance that shapes may keep, in widths of their kernels: what is nearer hardly pulls.
+        widths: f64 = 0.5,
+        /// The voxels that it may always be.
+        voxels: f64 = 1.5,
+        /// Centres of two shapes are exchanged where they are nearer to each other's partner than this part of the distance to
+        /// their own.
+        exchanged: f64 = 0.5,
+    }
+
+    /// Bounds on an atlas.
+    AtlasLimits, ATLAS {
+        /// The least information that subjects have of each other within the tissue, as a part of that after affine alignment, where their
+        /// correlation did not gain: of 148 atlases it is 1.2 and more.
+        gain: f64 = 0.97,
+        /// The least gain of the mean correlation with the others: what interpolation may take.
+        gain_of_correlation: f64 = -0.005,
+        /// The information below which images have none of each other within the tissue, nats: masks have nothing there.
+        tells: f64 = 0.05,
+        /// The largest root mean square of the mean logarithm of volume changes.
+        bias: f64 = 0.1,
+        /// The fewest subjects of which one can be unlike the others.
+        fewest: usize = 4,
+        /// How many times the median distance from the median a correlation with the others must be below it to be
+        /// unlike the others (six are about four standard deviations), and by how much at least.
+        unlike: f64 = 6.0,
+        /// See there.
+        unlike_least: f64 = 0.02,
+        /// The part of the median correlation below which a subject lies elsewhere.
+        lost: f64 = 0.5,
+        /// The part of the median information that others have of each other within the tissue which a subject has at least. By
+        /// `tools/calibrate_atlas.py`, 290 atlases of brains, hippocampi and slices: 0.58 and less of most that do not belong there (outlines of
+        /// brains without their tissue 0.61), 0.615 and more of all that do.
+        informed: f64 = 0.6,
+        /// The same where its correlation with them is this many times as far from 1 as theirs: slices and brains of which a half is right
+        /// or whose values are upside down have 0.68 to 0.72, and are 5 times as far; slices that are cut off 0.83, and 5 times as far.
+        informed_apart: f64 = 0.75,
+        /// See there.
+        apart: f64 = 4.5,
+        /// The effective number of subjects below which an atlas of a regression shows some of them more than a population.
+        effective_number: f64 = 3.0,
+        /// The part of the atlases of a permutation test that may be bad.
+        unusable: f64 = 0.05,
+    }
+
+    /// Bounds on a pose of a CT. They were chosen on two seeds of the kinds of `tools/calibrate_poses.py` and on a wrist; what of right and
+    /// wrong poses they call good is in docs/accuracy.md. Pixels are those at the place of the CT.
+    PoseLimits, POSE {
+        /// The correlation of gradients within blocks that a view has at least: the median. Right poses of a wrist have 0.74 and more in the
+        /// worse view, wrong ones 0.50 and less.
+        alike: f64 = 0.7,
+        /// By how much the cost may rise from the start.
+        cost_rise: f64 = 1e-3,
+        /// The part of the pixels that see the CT.
+        seen: f64 = 0.1,
+        /// How far restarts may end from the result in the images, in pixels: the median.
+        restarts: f64 = 1.5,
+        /// What the best pose elsewhere costs more at least, as a part of its cost. One vertebra away it is 0.004 and less for wrong poses of a
+        /// chest, and 0.37 and more for right ones.
+        lead: f64 = 0.05,
+        /// How far outlines may be from those of the result, in pixels: what is sampled differs by the first, and blocks that are less
+        /// alike are placed less well, by the second times `√(1/ρ² − 1)` of their correlation `ρ`.
+        outlines: [f64; 2] = [0.15, 0.4],
+        /// How far the pose of each view alone may be from that of all, in its image, in pixels.
+        alone: f64 = 0.12,
+        /// The same in standard deviations of the pose, which count up to a pixel; both are added as sides of a right angle.
+        alone_deviations: f64 = 2.0,
+        /// How far a pose may move where the geometry of the views is free: in pixels, and in standard deviations.
+        moves: [f64; 2] = [1.0, 3.0],
+        /// The standard deviation that a pose may have where a geometry was refined, in pixels.
+        refined: f64 = 1.0 / 3.0,
+        /// By what part of the cost mirrored or exchanged images may fit better.
+        suspect: f64 = 0.05,
+        /// How far from the start a result may be, as a part of what was searched, unless it has the second lead over all other rotations.
+        beyond: f64 = 1.5,
+        /// See there.
+        beyond_lead: f64 = 0.1,
+    }
+
+    /// Bounds on a frame of a sequence that is followed; what they call right and wrong ones is in docs/accuracy.md.
+    TrackLimits, TRACK {
+        /// The least share of the usual correlation of gradients that a frame has, and of [`PoseLimits::alike`] where a lost one is found.
+        share: f64 = 0.6,
+        /// How far the pose by each view alone may be from that by all, in its image, in pixels at the place of the CT. By
+        /// `tools/calibrate_track.py`: 0.16 and less in 1042 of 1049 right frames without a border, 0.19 and more in 272 wrong ones whose
+        /// views contradict each other.
+        alone: f64 = 0.18,
+        /// The same in standard deviations of the pose that was searched last, as [`PoseLimits::alone_deviations`].
+        alone_deviations: f64 = 2.0,
+    }
+
+    /// Bounds on a surface of voxels, from 277 labels of two brains at 1 mm (docs/surface.md).
+    SurfaceLimits, SURFACE {
+        /// Most percent by which the volume within the surface, or the area within outlines, may differ from that of the voxels: it does of 15
+        /// labels, all of them too small or thin for their voxels.
+        volume: f64 = 10.0,
+        /// Most that 95 % of the surface may be away from the isosurface, in largest sides of voxels, and beside that in standard
+        /// deviations of the Gaussian.
+        most_of_it: [f64; 2] = [0.5, 0.25],
+        /// Most that any of it may be, in diagonals of voxels, and beside that in standard deviations of the Gaussian, which takes
+        /// tips off.
+        all_of_it: [f64; 2] = [1.0, 2.0],
     }
 }
-
-/// Bounds on a deformation.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct DeformationLimits {
-    /// The least part of the smaller field of view that overlaps the other under the affine part.
-    pub overlap: f64,
-    /// The largest mean inverse-consistency error over the grid, smallest voxels.
-    pub mean_inverse_error: f64,
-    /// The largest inverse-consistency error, smallest voxels.
-    pub largest_inverse_error: f64,
-    /// The least information that images share within their tissue, nats: noise or a plain shape can be
-    /// deformed to any outline, not to what is within it.
-    pub information: f64,
-    /// The most harmonic energy for each nat of it.
-    pub energy_per_information: f64,
-    /// The least part of the information under the best affine transform that a deformation keeps.
-    pub worth: f64,
-    /// The least [agreement](crate::evidence::Evidence::agreement) of the images as they lie after it.
-    pub agreement: f64,
-    /// The least agreement under the affine map that is nearest to the whole, in which no bending helps. Of 279 right
-    /// results it is -0.7 and more but for three whose wrong start was taken back in part; of 277 wrong ones that no
-    /// other check tells it is -1.9 and less but for three (docs/accuracy.md).
-    pub straight: f64,
-    /// The least agreement of the whole images under that map where masks keep a small part of them.
-    pub unmasked: f64,
-    /// The least information within the tissue under that map, nats: of right results 0.059 and more, of the outline of a brain
-    /// with another inside 0.015 and less.
-    pub tissue: f64,
-}
-
-/// Records of earlier programs lack some.
-impl Default for DeformationLimits {
-    fn default() -> Self {
-        DEFORMATION
-    }
-}
-
-/// Bounds on corresponding points that pull.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct LandmarkLimits {
-    /// What is left of their mean distance.
-    pub nearer: f64,
-    /// The smallest voxels that they may always be apart where they are no farther apart than before.
-    pub voxels: f64,
-    /// Their largest mean distance as a part of that to the partners of others: of 28 right lists it is 0.07 and less,
-    /// of 62 exchanged, reversed, shuffled or mirrored ones 0.27 and more but for one (0.08).
-    pub of_others: f64,
-    /// As a part of the same what they may always be apart.
-    pub near_others: f64,
-    /// The least information within the tissue where they pull, as a part of that under the affine transform alone.
-    pub pays: f64,
-    /// The part of them that may be nearer to each other's partners before the deformation.
-    pub exchanged: f64,
-}
-
-/// Records of earlier programs lack them.
-impl Default for LandmarkLimits {
-    fn default() -> Self {
-        LANDMARKS
-    }
-}
-
-/// The bounds on corresponding points.
-pub const LANDMARKS: LandmarkLimits = LandmarkLimits {
-    nearer: 0.5,
-    voxels: 2.0,
-    of_others: 0.15,
-    near_others: 0.075,
-    pays: 0.9,
-    exchanged: 0.1,
-};
-
-/// Bounds on an atlas.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AtlasLimits {
-    /// The least information that subjects have of each other within the tissue, as a part of that after affine alignment, where their
-    /// correlation did not gain: of 148 atlases it is 1.2 and more.
-    pub gain: f64,
-    /// The least gain of the mean correlation with the others: what interpolation may take.
-    pub gain_of_correlation: f64,
-    /// The largest root mean square of the mean logarithm of volume changes.
-    pub bias: f64,
-    /// How many times the median distance from the median a correlation with the others must be below it to be
-    /// unlike the others (six are about four standard deviations), and by how much at least.
-    pub unlike: f64,
-    /// See there.
-    pub unlike_least: f64,
-    /// The part of the median correlation below which a subject lies elsewhere.
-    pub lost: f64,
-    /// The part of the median information that others have of each other within the tissue which a subject has at least. By
-    /// `tools/calibrate_atlas.py`, 290 atlases of brains, hippocampi and slices: 0.58 and less of most that do not belong there (outlines of
-    /// brains without their tissue 0.61), 0.615 and more of all that do.
-    pub informed: f64,
-    /// The same where its correlation with them is this many times as far from 1 as theirs: slices and brains of which a half is right
-    /// or whose values are upside down have 0.68 to 0.72, and are 5 times as far; slices that are cut off 0.83, and 5 times as far.
-    pub informed_apart: f64,
-    /// See there.
-    pub apart: f64,
-}
-
-/// Records of earlier programs lack them.
-impl Default for AtlasLimits {
-    fn default() -> Self {
-        ATLAS
-    }
-}
-
-/// The bounds on atlases.
-pub const ATLAS: AtlasLimits = AtlasLimits {
-    gain: 0.97,
-    gain_of_correlation: -0.005,
-    bias: 0.1,
-    unlike: 6.0,
-    unlike_least: 0.02,
-    lost: 0.5,
-    informed: 0.6,
-    informed_apart: 0.75,
-    apart: 4.5,
-};
-
-/// The bounds on affine registrations.
-pub const AFFINE: AffineLimits = AffineLimits {
-    overlap: 0.3,
-    unmasked: -2.0,
-    lengths: (0.5, 2.0),
-    volumes: (0.5, 1.8),
-    agreement: 0.0,
-    tissue: 0.05,
-    foreground: 0.7,
-    mirrored: [[0.015, 0.01], [0.15, 0.05], [0.2, 0.2]],
-    inverse_error: 1e-3,
-};
-
-/// The bounds on deformations.
-pub const DEFORMATION: DeformationLimits = DeformationLimits {
-    overlap: 0.3,
-    mean_inverse_error: 0.05,
-    largest_inverse_error: 0.5,
-    information: 0.17,
-    energy_per_information: 2.0,
-    worth: 0.7,
-    agreement: 0.0,
-    straight: -1.0,
-    unmasked: -2.0,
-    tissue: 0.03,
-};
 
 /// How the leads of an alignment make one number, its agreement: [`Evidence::leads`](crate::evidence::Evidence::leads)
 /// times these, and the last. A logistic regression of 574 right and 633 wrong affine maps of brains, heads, kinds of MR
@@ -204,24 +234,31 @@ const CHOSEN_ON: &str = "affine maps: 574 right and 633 wrong ones of brains, he
                          and MR, hearts, hippocampi, histology, slices, tumours and phantoms; deformations: \
                          279 right and 277 wrong ones of the same, and those of earlier tables (hippocampi, slices of \
                          brains, brains at 2 mm, T1 with T2, CT, EPI and grey matter); 28 right and 62 wrong lists of \
-                         landmarks; atlases: 19 of right subjects, 7 with a wrong one; docs/accuracy.md has the values";
+                         landmarks; atlases: 19 of right subjects, 7 with a wrong one; poses: two of each kind of a head and a chest, \
+                         and a wrist; surfaces: 277 labels of brains; docs/accuracy.md and docs/surface.md have the values";
 
-/// All bounds, as records have them.
+/// All bounds, as records have them; those that a record of an earlier program lacks are the present ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Limits {
     /// Of affine registrations.
     pub affine: AffineLimits,
     /// How the leads of an affine registration make its agreement.
-    #[serde(default)]
     pub agreement: ([f64; 6], f64),
     /// Of deformations.
     pub deformation: DeformationLimits,
     /// Of corresponding points that pull.
-    #[serde(default)]
     pub landmarks: LandmarkLimits,
+    /// Of anatomies.
+    pub anatomy: AnatomyLimits,
     /// Of atlases.
-    #[serde(default)]
     pub atlas: AtlasLimits,
+    /// Of poses.
+    pub pose: PoseLimits,
+    /// Of sequences.
+    pub track: TrackLimits,
+    /// Of surfaces.
+    pub surface: SurfaceLimits,
     /// The data that they were chosen on.
     pub chosen_on: String,
 }
@@ -233,7 +270,11 @@ impl Default for Limits {
             agreement: AGREEMENT,
             deformation: DEFORMATION,
             landmarks: LANDMARKS,
+            anatomy: ANATOMY,
             atlas: ATLAS,
+            pose: POSE,
+            track: TRACK,
+            surface: SURFACE,
             chosen_on: CHOSEN_ON.to_owned(),
         }
     }

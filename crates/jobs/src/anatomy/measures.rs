@@ -6,17 +6,12 @@ use crate::error::Result;
 use rayon::prelude::*;
 use voxalign_image::{Affine, Mesh, Transform, Vector3, Volume, memory};
 use voxalign_register::compare::compare_meshes;
+use voxalign_register::limits::ANATOMY;
 use voxalign_register::{Check, Remedy, Verdict};
 use voxalign_report::{ClassRecord, MarksRecord, ShapeRecord};
 
 /// From which probability on a voxel belongs to a class.
 const BELONGS: f32 = 0.5;
-/// By how much overlaps may fall.
-const LOSS: f64 = 0.01;
-/// The mean distance that shapes may keep, in widths of their kernels and in voxels: what is nearer hardly pulls.
-const BOUND: (f64, f64) = (0.5, 1.5);
-/// Centres are exchanged where they are nearer to each other's partner than this part of the distance to their own.
-const EXCHANGED: f64 = 0.5;
 
 /// How a class fares, of the fixed probability and the moving one on its grid before and after.
 pub(super) fn class(
@@ -118,7 +113,7 @@ pub(crate) fn shape(
         elements: [elements(fixed), elements(before)],
         before: compare_meshes(fixed, before)?,
         after: compare_meshes(fixed, after)?,
-        bound_mm: (BOUND.0 * of.width).max(BOUND.1 * voxel),
+        bound_mm: (ANATOMY.widths * of.width).max(ANATOMY.voxels * voxel),
     })
 }
 
@@ -177,7 +172,7 @@ pub(super) fn exchanged(things: &[Thing], start: &Affine) -> Vec<String> {
         for (b, fixed_b, moving_b) in shapes[i + 1..].iter().filter(|s| s.0.of.kind == a.of.kind) {
             let own = (fixed_a - moving_a).norm() + (fixed_b - moving_b).norm();
             let other = (fixed_a - moving_b).norm() + (fixed_b - moving_a).norm();
-            if other < EXCHANGED * own {
+            if other < ANATOMY.exchanged * own {
                 found.push(format!("{} and {}", a.of.name, b.of.name));
             }
         }
@@ -196,7 +191,8 @@ pub(super) fn judged(
         Some(Check::none(what, names.len() as u64).of(names).or(remedy))
     };
     if !classes.is_empty() {
-        let less = classes.iter().filter(|c| c.overlap_after < c.overlap_before - LOSS);
+        let less =
+            classes.iter().filter(|c| c.overlap_after < c.overlap_before - ANATOMY.overlap_loss);
         let names = less.map(|c| c.name.clone()).collect();
         verdict =
             verdict.with(count(names, "classes that overlap less than before", Remedy::Smoother));

@@ -22,6 +22,7 @@ use voxalign_io::mesh;
 use voxalign_io::points;
 use voxalign_register::compare::distances_to;
 use voxalign_register::diffeo::{Matching, Preparation};
+use voxalign_register::limits::ANATOMY;
 use voxalign_register::resample::MovingImage;
 use voxalign_register::{Check, Choice, Remedy, Verdict};
 use voxalign_report::anatomy::render;
@@ -29,9 +30,6 @@ use voxalign_report::deform::DeformReport;
 use voxalign_report::{
     AnatomyRecord, AnatomyReport, ClassImages, Marks, ReportError, RunRecord, ShapeMeshes,
 };
-
-/// By how much the mean Dice of labels, which took no part, may fall.
-const LOSS: f64 = 0.01;
 
 /// A class on the fixed grid, for the report.
 pub(super) struct Class {
@@ -193,7 +191,8 @@ impl Task for OfAnatomies<'_> {
         };
         if let (Some(before), Some(after)) = (dice(&views.before), dice(&views.after)) {
             let name = "mean Dice of the labels";
-            let check = Check::at_least(name, after, before - LOSS).or(Remedy::OtherAffinePart);
+            let check = Check::at_least(name, after, before - ANATOMY.dice_loss)
+                .or(Remedy::OtherAffinePart);
             verdict = verdict.with(Some(check));
         }
         verdict.remarks.append(&mut self.remarks);

@@ -19,6 +19,7 @@ use voxalign_population::PopulationError;
 use voxalign_population::atlas::{
     Cohorts, Found, Judged, STABLE_PART, Spread, draw_cohorts, judge, stable_from,
 };
+use voxalign_register::limits::ATLAS;
 use voxalign_register::{Check, Event, Remedy, Verdict};
 use voxalign_report::stability::{
     self, CohortRecord, SizePictures, SizeRecord, StabilityRecord, StabilityReport,
@@ -29,8 +30,6 @@ const COHORTS: &str = "cohorts.csv";
 const SIZES: &str = "sizes.csv";
 /// Sizes of which the report has pictures.
 const PICTURES: usize = 6;
-/// The part of all atlases that may be bad.
-const BAD: f64 = 0.05;
 
 /// A test that is to be made.
 pub(super) struct Test<'a> {
@@ -215,7 +214,7 @@ impl<'a> Test<'a> {
     ) -> Verdict {
         let all = || sizes.iter().flat_map(|s| &s.cohorts);
         let part = all().filter(|c| !c.good).count() as f64 / all().count().max(1) as f64;
-        let check = Check::at_most("fraction of unusable atlases", part, BAD);
+        let check = Check::at_most("fraction of unusable atlases", part, ATLAS.unusable);
         let check = check.or(Remedy::WholeAtlas);
         let within = format!(
             "the mean entropies of the atlases differ by at most {} % from the last",

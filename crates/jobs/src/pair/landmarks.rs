@@ -181,11 +181,6 @@ pub(crate) fn remarks(pairs: &PointPairs, grids: [&Grid; 2]) -> Vec<String> {
 
 /// More landmarks than these are not compared with each other.
 const MOST: usize = 4000;
-/// How much shorter the distances of two landmarks are with their partners exchanged, and by how many sides of a voxel at least,
-/// where they are in the wrong order. What moves neighbours alike never makes them so: the sum of distances of
-/// exchanged partners is at least twice a common displacement.
-const SHORTER: f64 = 0.5;
-const CLEARLY: f64 = 4.0;
 
 /// Which points are with another in the wrong order: exchanging their partners leaves far less.
 fn exchanged(places: &[[Vector3<f64>; 2]], clearly: f64) -> Vec<usize> {
@@ -196,7 +191,7 @@ fn exchanged(places: &[[Vector3<f64>; 2]], clearly: f64) -> Vec<usize> {
             i != j && sum > clearly && {
                 let other =
                     (places[i][0] - places[j][1]).norm() + (places[j][0] - places[i][1]).norm();
-                other < SHORTER * sum && sum - other > clearly
+                other < LANDMARKS.exchanged_shorter * sum && sum - other > clearly
             }
         })
     };
@@ -248,7 +243,7 @@ impl Distances {
         let place = |map: &Transform| -> Vec<[Vector3<f64>; 2]> {
             pulls.iter().map(|&i| [map.apply(fixed[i]), moving[i]]).collect()
         };
-        let clearly = CLEARLY * finest(fixed_grid);
+        let clearly = LANDMARKS.exchanged_voxels * finest(fixed_grid);
         let exchanged = exchanged(&place(before), clearly).into_iter().map(|k| pulls[k]).collect();
         let others = mean_of_others(&place(after));
         let all = all.map(record).collect();

@@ -3,18 +3,10 @@
 use super::ObjectOptions;
 use super::make::Shaped;
 use voxalign_image::Grid;
+use voxalign_register::limits::SURFACE;
 use voxalign_register::{Check, Remedy, Verdict};
 use voxalign_report::surface::ObjectRecord;
 use voxalign_surface::Figures;
-
-/// Most percent by which the volume within the surface, or the area within outlines, may differ from that of the voxels.
-const VOLUME: f64 = 10.0;
-/// Most that 95 % of the surface may be away from the isosurface, in largest sides of voxels, and beside that in standard
-/// deviations of the Gaussian.
-const MOST_OF_IT: [f64; 2] = [0.5, 0.25];
-/// Most that any of it may be, in diagonals of voxels, and beside that in standard deviations of the Gaussian, which takes
-/// tips off.
-const ALL_OF_IT: [f64; 2] = [1.0, 2.0];
 
 /// The verdict: whether it is closed and a manifold, whether it lies on itself, its volume and its place.
 pub(super) fn verdict(
@@ -59,7 +51,7 @@ pub(super) fn verdict(
         Check::none(names[0], figures.boundary_edges as u64),
         Check::none(names[1], no_manifold as u64),
         Check::none(names[2], folds as u64).or(Remedy::SmootherSurface),
-        Check::at_most(format!("difference from {of}"), change, VOLUME)
+        Check::at_most(format!("difference from {of}"), change, SURFACE.volume)
             .in_unit("%")
             .or(Remedy::CloserSurface),
     ];
@@ -69,8 +61,8 @@ pub(super) fn verdict(
         let longest = spacing.iter().copied().fold(0.0, f64::max);
         let exact = if flat { "the exact outlines" } else { "the isosurface" };
         let diagonal = spacing.iter().map(|s| s * s).sum::<f64>().sqrt();
-        let most_of_it = MOST_OF_IT[0] * longest + MOST_OF_IT[1] * sigma;
-        let all_of_it = ALL_OF_IT[0] * diagonal + ALL_OF_IT[1] * sigma;
+        let most_of_it = SURFACE.most_of_it[0] * longest + SURFACE.most_of_it[1] * sigma;
+        let all_of_it = SURFACE.all_of_it[0] * diagonal + SURFACE.all_of_it[1] * sigma;
         let check = |name: &str, value: f64, most: f64| {
             Check::at_most(name, value, most).in_unit("mm").or(Remedy::CloserSurface)
         };

@@ -2,7 +2,7 @@
 //! atlas.
 
 use super::measures::correlation_with_others;
-use super::outliers::{FEWEST, outlying};
+use super::outliers::outlying;
 use super::outline::{first, grid_around, outlines};
 use super::prepare::{onto, prepared};
 use super::shared::UNIT;
@@ -16,6 +16,7 @@ use voxalign_compute::Device;
 use voxalign_compute::comm::Team;
 use voxalign_image::{Affine, Grid, ImageView, Matrix4, Vector3, Volume};
 use voxalign_register::attachment::images::finest;
+use voxalign_register::limits::ATLAS;
 use voxalign_register::linear::{AffineOptions, AffineResult, Init, PreparedFixed, Search};
 use voxalign_register::model::solver::SolverKind;
 use voxalign_register::model::symmetric::square_root;
@@ -219,7 +220,7 @@ fn align_all<D: Device>(
             verdicts = registered(team, &mean, &mut placed, affine, [round, rounds], progress)?;
             let lost: Vec<bool> =
                 placed.subjects.iter().map(|s| logarithm(&s.affine).is_none()).collect();
-            if options.exclude_outlying && lost.len() >= FEWEST && lost.contains(&true) {
+            if options.exclude_outlying && lost.len() >= ATLAS.fewest && lost.contains(&true) {
                 return Ok(Ended::Lost(lost));
             }
             take_mean_back(&mut placed.subjects, source)?;

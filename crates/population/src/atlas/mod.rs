@@ -43,7 +43,7 @@ pub use labels::{LabelFiles, mean_overlap, most_frequent, most_weight};
 pub use memory::{Level, MemoryOptions, MemoryPlan};
 pub use options::{AtlasChannel, AtlasOptions, Sharpness};
 pub use outliers::outlying;
-pub use regress::{FEW_SUBJECTS, Kernel, effective_number, label_volumes, largest_labels};
+pub use regress::{Kernel, effective_number, label_volumes, largest_labels};
 pub use snapshot::{Slice, Snapshot};
 pub use source::{Images, InMemory, Size, Source, Subject};
 pub use stability::{Cohorts, STABLE_PART, SplitMix64, Spread, draw_cohorts, stable_from};

@@ -2,15 +2,12 @@
 
 use voxalign_register::limits::ATLAS;
 
-/// Fewer subjects have none that can be told to be unlike the others.
-pub(super) const FEWEST: usize = 4;
-
 /// Which of the correlations with the template are far below the others: by more than six times the
 /// median distance from the median (about four standard deviations), and more than 0.02. Of fewer than
 /// four none can be told.
 #[must_use]
 pub fn outlying(correlations: &[f64]) -> Vec<bool> {
-    if correlations.len() < FEWEST {
+    if correlations.len() < ATLAS.fewest {
         return vec![false; correlations.len()];
     }
     let middle = median(correlations.to_vec());

@@ -142,10 +142,6 @@ pub fn effective_number(weights: &[f64]) -> f64 {
     sum * sum / squares
 }
 
-/// The effective number of subjects below which an atlas shows some of them more than a
-/// population.
-pub const FEW_SUBJECTS: f64 = 3.0;
-
 /// The volume of each label, mm³: its voxels times the volume of one. Background (0) is left out.
 #[must_use]
 pub fn label_volumes(labels: &LabelMap) -> BTreeMap<i32, f64> {

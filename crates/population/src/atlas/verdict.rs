@@ -6,9 +6,6 @@ use voxalign_image::Volume;
 use voxalign_register::limits::ATLAS;
 use voxalign_register::{Check, Remedy, Verdict};
 
-/// Images that have less information of each other within the tissue have none there, nats.
-const TELLS: f64 = 0.05;
-
 /// What is judged of a subject.
 #[derive(Debug, Clone, Copy)]
 pub struct Judged<'a> {
@@ -33,7 +30,7 @@ pub fn judge(atlas: &Atlas, subjects: &[Judged<'_>]) -> (Verdict, Vec<bool>) {
     // Crops and noise may correlate less where their tissue tells more of each other, and what is alike already may tell less.
     let gain = mean(&atlas.correlations, 1) - mean(&atlas.correlations, 0);
     let [told, tells] = [0, 1].map(|when| mean(&atlas.information, when));
-    let gained = if gain > ATLAS.gain_of_correlation || told < TELLS {
+    let gained = if gain > ATLAS.gain_of_correlation || told < ATLAS.tells {
         let asked = format!("above {}", ATLAS.gain_of_correlation);
         let name = "gain of the mean correlation of each with the others";
         Check::new(name, gain, asked, gain > ATLAS.gain_of_correlation)
@@ -95,7 +92,7 @@ fn belonging(
     let tells = beside_others(information);
     let off: Vec<f64> = correlations.iter().map(|c| 1.0 - c).collect();
     let off = beside_others(&off);
-    let silent = median(information.to_vec()) < TELLS;
+    let silent = median(information.to_vec()) < ATLAS.tells;
     let apart = |i: usize| match silent {
         true => outlying[i],
         false => {

@@ -20,10 +20,6 @@ pub(super) struct Findings<'a> {
     pub(super) voxel: f64,
 }
 
-/// What energies, which are of the order of a hundredth and more, change by where they are least from the beginning: of a
-/// pair that is exact already.
-const EXACT: f64 = 1e-6;
-
 /// Checks everything and sums it up.
 pub(super) fn judge(f: &Findings<'_>) -> Verdict {
     // Scales that are too short to tell are left out.
@@ -32,7 +28,8 @@ pub(super) fn judge(f: &Findings<'_>) -> Verdict {
         _ => None,
     });
     let change: f64 = changes.sum();
-    let falls = Check::at_most("change of the energy over all scales", change, EXACT);
+    let falls =
+        Check::at_most("change of the energy over all scales", change, DEFORMATION.energy_rise);
     let overlap = Check::at_least("overlap of the fields of view", f.overlap, DEFORMATION.overlap);
     let mut checks = vec![falls.or(Remedy::Smoother), overlap.or(Remedy::OtherAffinePart)];
     checks.extend(field_checks(f.measures, f.voxel));

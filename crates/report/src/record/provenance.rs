@@ -2,8 +2,9 @@
 
 use super::{HostRecord, InputRecord, RunRecord};
 use serde::{Deserialize, Serialize};
+use voxalign_register::limits::Limits;
 
-/// What every record begins with: program, command, machine and inputs.
+/// What every record begins with: program, command, machine, inputs and the bounds of verdicts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Provenance {
     /// Version of the layout of the record: [`RECORD_FORMAT`](crate::RECORD_FORMAT).
@@ -20,6 +21,9 @@ pub struct Provenance {
     pub host: HostRecord,
     /// The files that were read.
     pub inputs: Vec<InputRecord>,
+    /// What verdicts ask for, and the data that this was chosen on; none in records of earlier programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
 }
 
 impl Default for Provenance {
@@ -38,6 +42,7 @@ impl From<RunRecord> for Provenance {
             date: run.date,
             host: run.host,
             inputs: run.inputs,
+            limits: run.limits,
         }
     }
 }
@@ -53,6 +58,7 @@ impl Provenance {
             date: self.date,
             host: self.host,
             inputs: self.inputs,
+            limits: self.limits,
             ..RunRecord::default()
         }
     }

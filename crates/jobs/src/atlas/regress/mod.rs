@@ -24,9 +24,9 @@ use voxalign_compute::select::AnyDevice;
 use voxalign_io::names::LabelNames;
 use voxalign_options::text;
 use voxalign_population::atlas::{
-    FEW_SUBJECTS, Kernel, MemoryPlan, effective_number, label_volumes, largest_labels,
-    mean_overlap, most_weight,
+    Kernel, MemoryPlan, effective_number, label_volumes, largest_labels, mean_overlap, most_weight,
 };
+use voxalign_register::limits::ATLAS;
 use voxalign_register::{Check, Remedy, Verdict};
 use voxalign_report::regression::{
     self, ObservationRecord, RegressionRecord, RegressionReport, ValueRecord, VolumeCurve,
@@ -347,7 +347,7 @@ impl<'a> Regression<'a> {
         let check = Check::none("atlases that cannot be used", bad.len() as u64).of(bad);
         let mut remarks = left_out;
         for atlas in atlases {
-            if atlas.effective_number < FEW_SUBJECTS {
+            if atlas.effective_number < ATLAS.effective_number {
                 remarks.push(self.study.caller.say(text!(
                 "{column} {}: the effective number of subjects is {:.1}, so this atlas shows a few \
                  subjects rather than the population; use a larger `bandwidth`, or more subjects \

@@ -6,6 +6,7 @@ use super::metal::Adapted;
 use super::options::{PoseOptions, PoseSearch, Range};
 use super::{PoseResult, check_views, rigid, search, verdict};
 use crate::error::{RegisterError, Result};
+use crate::limits::{POSE, TRACK};
 use crate::progress::Progress;
 use crate::projection::objective::View;
 use crate::projection::similarity::XraySimilarity;
@@ -164,15 +165,8 @@ pub struct TrackView {
     pub region: Option<[usize; 4]>,
 }
 
-/// The least share of the usual correlation of gradients that a frame has.
-const SHARE: f64 = 0.6;
 /// How much of the usual correlation the last frame makes up.
 const NEW: f64 = 0.1;
-/// How far the pose by each view alone may be from that by all, in its image: in pixels at the place of the CT, and in standard deviations
-/// of the pose that was searched last, which count up to a pixel. By `tools/calibrate_track.py`: 0.16 pixels and less in 1042 of 1049 right
-/// frames without a border, 0.19 and more in 272 wrong ones whose views contradict each other.
-const ALONE: f64 = 0.18;
-const DEVIATIONS: f64 = 2.0;
 /// Evaluations of a refinement of a frame at a scale.
 const EVALUATIONS: usize = 25;
 /// The same by each view alone, from the pose of all.
@@ -339,7 +333,7 @@ impl<'a, 'd, D: Device> Tracker<'a, 'd, D> {
     fn unlike(&self, correlations: &[f64]) -> Option<usize> {
         let pairs = correlations.iter().zip(&self.usual);
         // What is not a number is unlike anything.
-        let alike = |now: f64, usual: f64| now >= SHARE * usual;
+        let alike = |now: f64, usual: f64| now >= TRACK.share * usual;
         pairs.enumerate().find(|(_, (now, usual))| !alike(**now, **usual)).map(|(i, _)| i)
     }
 
@@ -347,7 +341,7 @@ impl<'a, 'd, D: Device> Tracker<'a, 'd, D> {
     fn contradicting(&self, alone: &[f64], size: f64) -> Option<usize> {
         let allowed = |view: usize| {
             let sure = self.sure.get(view).copied().unwrap_or(f64::INFINITY);
-            (ALONE * size).hypot((DEVIATIONS * sure).min(size))
+            (TRACK.alone * size).hypot((TRACK.alone_deviations * sure).min(size))
         };
         // What is not a number agrees with nothing.
         let agrees = |(view, apart): (usize, f64)| apart <= allowed(view);
@@ -369,8 +363,8 @@ impl<'a, 'd, D: Device> Tracker<'a, 'd, D> {
         }
         let sizes = self.ct.sizes(views, &self.start, &options)?;
         self.ct.prepare(&sizes)?;
-        let share = if first { 1.0 } else { SHARE };
-        let asked = verdict::Asked { alike: verdict::ALIKE * share, thorough: first };
+        let share = if first { 1.0 } else { TRACK.share };
+        let asked = verdict::Asked { alike: POSE.alike * share, thorough: first };
         let search = search::Search::new(self.ct, views, self.start, &options, progress)?;
         let found = match search.run(&sizes, &[], asked) {
             Ok(found) => found,

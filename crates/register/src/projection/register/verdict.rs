@@ -5,31 +5,8 @@ use super::blocks::Outlines;
 use super::certainty::Misfit;
 use super::geometry::Refinement;
 use super::suspects::Suspect;
+use crate::limits::POSE;
 use crate::verdict::{Check, Remedy, Verdict};
-
-/// The correlation of gradients within blocks that a view has at least: the median.
-pub(super) const ALIKE: f64 = 0.7;
-/// How far outlines may be from those of the result, in pixels at the place of the CT: what is sampled differs by the first, and blocks that
-/// are less alike are placed less well, by the second times `√(1/ρ² − 1)` of their correlation `ρ`.
-const OUTLINES: [f64; 2] = [0.15, 0.4];
-/// How far the pose of each view alone may be from that of all, in its image: in pixels, and in standard deviations.
-const ALONE: f64 = 0.12;
-const DEVIATIONS: f64 = 2.0;
-/// How far a pose may move where the geometry of the views is free: in pixels at the place of the CT, and in standard deviations.
-const MOVES: [f64; 2] = [1.0, 3.0];
-/// The standard deviation that a pose may have where a geometry was refined, in pixels at the place of the CT.
-const FREE: f64 = 1.0 / 3.0;
-/// By what part of the cost other images may fit better.
-const SUSPECT: f64 = 0.05;
-/// How far from the start a result may be, as a part of what was searched, unless it has this lead over all other rotations.
-const BEYOND: f64 = 1.5;
-const ALONE_OF_ALL: f64 = 0.1;
-/// How far restarts may end from the result in the images, in pixels at the place of the CT.
-const APART: f64 = 1.5;
-/// The part of the pixels that see the CT.
-const SEEN: f64 = 0.1;
-/// What the best pose elsewhere costs more at least, as a part of its cost.
-const LEAD: f64 = 0.05;
 
 /// What speaks for a pose without the similarity that was minimised.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -53,7 +30,7 @@ impl Evidence {
     /// How far the pose moves where a part of the geometry of the views is free, as a part of what is allowed.
     #[must_use]
     pub fn freed(&self, misfit: &Misfit) -> f64 {
-        misfit.moves / (MOVES[0] * self.size).hypot(MOVES[1] * misfit.sure)
+        misfit.moves / (POSE.moves[0] * self.size).hypot(POSE.moves[1] * misfit.sure)
     }
 }
 
@@ -77,7 +54,7 @@ pub(super) struct Asked {
 
 impl Default for Asked {
     fn default() -> Self {
-        Self { alike: ALIKE, thorough: true }
+        Self { alike: POSE.alike, thorough: true }
     }
 }
 
@@ -97,7 +74,7 @@ pub(super) fn judge(
     let alike = -worst(&mut evidence.outlines.iter().map(|o| -o.alike));
     let times = |o: &Outlines| {
         let blurred = (1.0 / (o.alike * o.alike) - 1.0).max(0.0).sqrt();
-        let allowed = OUTLINES[0] + OUTLINES[1] * blurred;
+        let allowed = POSE.outlines[0] + POSE.outlines[1] * blurred;
         if o.alike > 0.0 { o.apart / (allowed * evidence.size) } else { f64::NAN }
     };
     let apart = worst(&mut evidence.outlines.iter().map(times));
@@ -111,22 +88,24 @@ pub(super) fn judge(
         Check::new(
             "change of the cost from the start",
             result.costs[1] - result.costs[0],
-            "at most 0.001",
-            result.costs[1] <= result.costs[0] + 1e-3,
+            format!("at most {}", POSE.cost_rise),
+            result.costs[1] <= result.costs[0] + POSE.cost_rise,
         )
         .or(Remedy::SmallerSearch),
-        Check::at_least("part of the pixels that see the CT", seen, SEEN).or(Remedy::NearerStart),
+        Check::at_least("part of the pixels that see the CT", seen, POSE.seen)
+            .or(Remedy::NearerStart),
     ];
     let mut restarts = result.uncertainty.apart.clone();
     restarts.sort_by(f64::total_cmp);
     let middle = restarts.get(restarts.len() / 2).copied();
     if asked.thorough || middle.is_some() {
         let name = "distance of restarts from the result (median)";
-        let check = Check::at_most(name, middle.unwrap_or(f64::NAN), APART * size).in_unit("mm");
+        let check =
+            Check::at_most(name, middle.unwrap_or(f64::NAN), POSE.restarts * size).in_unit("mm");
         checks.push(measured(check, middle));
     }
     let check =
-        Check::at_least("margin over the best competing pose", lead.unwrap_or(f64::NAN), LEAD);
+        Check::at_least("margin over the best competing pose", lead.unwrap_or(f64::NAN), POSE.lead);
     checks.push(measured(check, lead));
     if !asked.thorough {
         return Verdict::new(checks, Vec::new());
@@ -137,8 +116,8 @@ pub(super) fn judge(
     let pairs = || evidence.alone.iter().zip(&evidence.sure);
     if pairs().next().is_some() {
         let allowed = |sure: f64| {
-            let deviations = (DEVIATIONS * sure).min(evidence.size);
-            (ALONE * evidence.size).hypot(deviations)
+            let deviations = (POSE.alone_deviations * sure).min(evidence.size);
+            (POSE.alone * evidence.size).hypot(deviations)
         };
         let times = worst(&mut pairs().map(|(alone, sure)| alone / allowed(*sure)));
         let name =
@@ -161,7 +140,9 @@ pub(super) fn judge(
         let sure = if sure.is_finite() { sure } else { f64::NAN };
         let name = "standard deviation of the pose with the refined geometry";
         checks.push(
-            Check::at_most(name, sure, FREE * evidence.size).in_unit("mm").or(Remedy::Geometry),
+            Check::at_most(name, sure, POSE.refined * evidence.size)
+                .in_unit("mm")
+                .or(Remedy::Geometry),
         );
     }
     let known = result.uncertainty.covariance.is_some();
@@ -172,13 +153,13 @@ pub(super) fn judge(
     checks.push(check.or(Remedy::OtherRotation));
     let better = looked.suspect.map_or(0.0, |s| s.1);
     let name = "part of the cost by which mirrored or exchanged images fit better";
-    let check = Check::at_most(name, better, SUSPECT).or(Remedy::OtherImages);
+    let check = Check::at_most(name, better, POSE.suspect).or(Remedy::OtherImages);
     let which = looked.suspect.iter().map(|s| s.0.to_string()).collect();
     checks.push(if check.passed { check } else { check.of(which) });
     if let Some(beyond) = evidence.beyond {
         let name = "distance from the start, as a part of the range of the search";
-        let check = Check::at_most(name, beyond, BEYOND);
-        if turned >= ALONE_OF_ALL && !check.passed {
+        let check = Check::at_most(name, beyond, POSE.beyond);
+        if turned >= POSE.beyond_lead && !check.passed {
             let text = "the pose is farther from the start than was searched, but better than all other rotations";
             remarks.push(text.to_owned());
         } else {
