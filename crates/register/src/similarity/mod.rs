@@ -1,4 +1,4 @@
-//! Similarities: how alike two images are, one file a kind.
+//! Similarities: how alike two images are, one file a kind (one for mutual information and the normalised one).
 //!
 //! A similarity is a number that is minimised. Of few parameters, such as those of an affine map, it is a
 //! [function of sums](OfSums) over the overlap, which comes with its derivative in these sums. Of
@@ -27,9 +27,8 @@ mod energy;
 mod information;
 mod joint;
 mod lncc;
-mod mi;
+mod mutual_information;
 mod ncc;
-mod nmi;
 mod ssd;
 mod sums;
 
@@ -42,9 +41,8 @@ pub use cr::{Cr, correlation_ratio};
 pub use energy::{Energies, PendingEnergies, PendingEnergy};
 pub use information::entropies;
 pub use lncc::Lncc;
-pub use mi::{Mi, mutual_information};
+pub use mutual_information::{Mi, Nmi, mutual_information, normalised_mutual_information};
 pub use ncc::{Ncc, cross_correlation};
-pub use nmi::{Nmi, normalised_mutual_information};
 pub use ssd::{Ssd, squared_difference};
 pub use sums::{CostAndDerivatives, Formula, OVERLAP_WANTED, OfSums, overlap_term};
 

@@ -31,7 +31,8 @@ impl<D: Device> Search<'_, '_, D> {
         }
         if rival.is_finite() {
             // Informations are below 0.
-            let size = rival.abs().max(best.cost.abs());
+            let from = self.options.similarity.origin();
+            let size = (rival - from).abs().max((best.cost - from).abs());
             let lead = if size > 0.0 { (rival - best.cost) / size } else { 0.0 };
             self.lead = Some(self.lead.map_or(lead, |least| least.min(lead)));
         }

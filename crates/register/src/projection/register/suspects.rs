@@ -87,7 +87,8 @@ impl<D: Device> Search<'_, '_, D> {
                 cost = refined.iter().map(|c| c.cost).fold(f64::INFINITY, f64::min);
                 now = refined.iter().map(|c| c.pose).collect();
             }
-            let size = cost.abs().max(own.abs());
+            let from = options.similarity.origin();
+            let size = (cost - from).abs().max((own - from).abs());
             let better = if cost.is_finite() && size > 0.0 { (own - cost) / size } else { 0.0 };
             if better > found.map_or(0.0, |f| f.1) {
                 found = Some((suspect, better));

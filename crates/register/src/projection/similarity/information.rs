@@ -6,6 +6,9 @@ const BINS: usize = 32;
 const MARGIN: usize = 2;
 const WIDE: usize = BINS + 2 * MARGIN;
 
+/// The joint entropy of images that are constant, at most.
+const FLAT: f64 = 1e-12;
+
 /// The cubic B-spline at a distance, and its derivative.
 fn window(t: f64) -> (f64, f64) {
     let a = t.abs();
@@ -34,8 +37,9 @@ fn plogp(p: f64) -> f64 {
     if p > 0.0 { p * p.ln() } else { 0.0 }
 }
 
-/// `−I(x, i)`, or where `normalised` `1 − (H(x) + H(i)) / (2 H(x, i))`, of the values of an X-ray image and simulated ones that are expected
-/// to have `most` at most; the least is that of images that tell all of each other.
+/// `−I(x, i)`, or where `normalised` `−(H(x) + H(i)) / H(x, i)`, of the values of an X-ray image and simulated ones that are expected to have
+/// `most` at most: the costs of volumes, [`mutual_information`](crate::similarity::mutual_information) and
+/// [`normalised_mutual_information`](crate::similarity::normalised_mutual_information), of a histogram with windows.
 pub(super) fn cost(
     values: &[f32],
     most: f64,
@@ -76,8 +80,8 @@ pub(super) fn cost(
                 let (d_column, d_joint) = (-log(of_columns[c]), -log(joint[r * WIDE + c]));
                 *t = if !normalised {
                     d_joint - d_column
-                } else if h > 0.0 {
-                    -0.5 * (d_column - (h_x + h_i) / h * d_joint) / h
+                } else if h > FLAT {
+                    -(d_column - (h_x + h_i) / h * d_joint) / h
                 } else {
                     0.0
                 };
@@ -95,9 +99,9 @@ pub(super) fn cost(
     }
     if !normalised {
         h - h_x - h_i
-    } else if h > 0.0 {
-        1.0 - (h_x + h_i) / (2.0 * h)
+    } else if h > FLAT {
+        -(h_x + h_i) / h
     } else {
-        0.0
+        -1.0
     }
 }

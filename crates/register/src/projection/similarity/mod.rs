@@ -24,7 +24,7 @@ pub enum XraySimilarity {
     GradientNcc,
     /// Mutual information: any relation between the images' values.
     Mi,
-    /// Normalised mutual information (Studholme 1999).
+    /// Normalised mutual information (Studholme 1999): that of volumes, from -2 to -1.
     Nmi,
     /// Squared differences: images in the same units.
     Ssd,
@@ -154,6 +154,11 @@ impl XraySimilarity {
     /// Whether it counts histograms, which need to know how large values are.
     pub(crate) fn needs_range(self) -> bool {
         matches!(self, Self::Mi | Self::Nmi)
+    }
+
+    /// What costs are parts of each other from: -2, where images tell all of each other, of normalised mutual information; 0 of the others.
+    pub(crate) fn origin(self) -> f64 {
+        if self == Self::Nmi { -2.0 } else { 0.0 }
     }
 
     /// The cost of a simulated image against the reference, and its derivative in each pixel where there is room for it.
