@@ -1,14 +1,14 @@
 //! All subjects of an atlas, on the devices of all ranks, and the template that is their mean.
 
-use super::build::Construction;
+use super::construction::Construction;
 use super::crew::{Changes, Crew, Post, Visit};
 use super::geometry::{self, EVERY, bytes_each, starts};
-use super::measures::{entropy, gradient_energy};
-use super::memory::{MemoryPlan, Needs};
 use super::options::{AtlasChannel, AtlasOptions, Sharpness};
 use super::shared::UNIT;
-use super::snapshot::Snapshot;
-use super::source::{Source, Subject, check_subjects};
+use super::subjects::memory::{MemoryPlan, Needs};
+use super::subjects::source::{Source, Subject, check_subjects};
+use super::template::measures::{entropy, gradient_energy};
+use super::template::snapshot::Snapshot;
 use crate::error::{PopulationError, Result};
 use crate::stream::Listener;
 use std::sync::Arc;

@@ -1,11 +1,11 @@
 //! The subjects of an atlas that one device works on.
 
-use super::away::{Away, Chest, DevicePack, HostPack, own_folder};
 use super::geometry::Shared as Geometries;
-use super::memory::{Level, MemoryPlan, SLOTS};
-use super::prepare::Prepared;
 use super::shared::{Core, Template, missing};
-use super::source::{Images, Source};
+use super::subjects::away::{Away, Chest, DevicePack, HostPack, own_folder};
+use super::subjects::memory::{Level, MemoryPlan, SLOTS};
+use super::subjects::prepare::Prepared;
+use super::subjects::source::{Images, Source};
 use crate::error::{PopulationError, Result};
 use crate::stream::{self, Engine, Listener, Pipeline, Ring, Stage, Trace, Turn};
 use rayon::prelude::*;

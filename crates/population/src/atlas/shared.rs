@@ -2,9 +2,9 @@
 
 use super::crew::Member;
 use super::geometry::Shared as Geometries;
-use super::memory::MemoryPlan;
-use super::prepare::{Prepared, prepared, whole};
-use super::source::Images;
+use super::subjects::memory::MemoryPlan;
+use super::subjects::prepare::{Prepared, prepared, whole};
+use super::subjects::source::Images;
 use crate::error::{PopulationError, Result};
 use std::path::Path;
 use voxalign_compute::Device;

@@ -7,13 +7,15 @@
 //!
 //! Every file has its checksum, and the [stamp](Stamp) of what it is of.
 
-use super::align::Aligned;
-use super::away::failed;
+mod sealed;
+
+use super::align::aligned::Aligned;
 use super::options::Sharpness;
-use super::sealed::{self, Content, Fault, Stamp, read, refused};
-use super::snapshot::Snapshot;
+use super::subjects::away::failed;
+use super::template::snapshot::Snapshot;
 use crate::error::{PopulationError, Result};
 use crate::exchange::all_told;
+use sealed::{Content, Fault, Stamp, read, refused};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;

@@ -1,6 +1,6 @@
 //! Where the subjects of an atlas are in their images, and the grid that has room for all of them.
 
-use super::source::{Source, Subject};
+use crate::atlas::subjects::source::{Source, Subject};
 use crate::error::{PopulationError, Result};
 use rayon::prelude::*;
 use voxalign_compute::Device;

@@ -1,6 +1,6 @@
 //! Where the images of an atlas come from.
 
-use super::geometry::Geometry;
+use crate::atlas::geometry::Geometry;
 use crate::error::{PopulationError, Result};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -113,7 +113,7 @@ impl Source for InMemory {
 ///
 /// # Errors
 /// Fewer than two; a weight that is not above 0.
-pub(super) fn check_subjects(subjects: &[Subject]) -> Result<()> {
+pub(in crate::atlas) fn check_subjects(subjects: &[Subject]) -> Result<()> {
     if subjects.len() < 2 {
         return Err(PopulationError::Images {
             found: match subjects.len() {

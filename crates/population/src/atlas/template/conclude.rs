@@ -1,14 +1,14 @@
 //! What is made of the deformations once the iterations are over.
 
-use super::build::{Atlas, ENTROPY_BINS, Found, Sink, Times};
-use super::cohort::{Cohort, Stop};
-use super::crew::{Changes, Member, Visit};
-use super::geometry::{CarriedGeometry, TemplateGeometry};
 use super::measures::{correlation_with_others, entropy, gradient_energy, information_of_others};
-use super::options::Sharpness;
-use super::prepare::{onto, whole};
-use super::shared::{Core, UNIT, missing};
-use super::source::Images;
+use crate::atlas::cohort::{Cohort, Stop};
+use crate::atlas::construction::{Atlas, ENTROPY_BINS, Found, Sink, Times};
+use crate::atlas::crew::{Changes, Member, Visit};
+use crate::atlas::geometry::{CarriedGeometry, TemplateGeometry};
+use crate::atlas::options::Sharpness;
+use crate::atlas::shared::{Core, UNIT, missing};
+use crate::atlas::subjects::prepare::{onto, whole};
+use crate::atlas::subjects::source::Images;
 use crate::error::{PopulationError, Result};
 use voxalign_compute::Device;
 use voxalign_compute::ops::elementwise::{param, x};
@@ -29,7 +29,7 @@ struct Sums<D: Device> {
 }
 
 /// Settles the fields, hands on what was found for each subject, and makes the template of that.
-pub(super) fn conclude<D: Device, M: Model<D>>(
+pub(in crate::atlas) fn conclude<D: Device, M: Model<D>>(
     mut cohort: Cohort<'_, D, M>,
     times: Times,
     centre: bool,

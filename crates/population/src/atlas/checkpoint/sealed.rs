@@ -4,7 +4,7 @@
 //! of buffers and their lengths; then the head (a [`Stamp`], the name of the file and a value, [packed](crate::exchange)), the values of
 //! the buffers, and the SHA-256 of all that.
 
-use super::away::failed;
+use crate::atlas::subjects::away::failed;
 use crate::error::{PopulationError, Result};
 use crate::exchange::{pack, unpack};
 use serde::de::DeserializeOwned;

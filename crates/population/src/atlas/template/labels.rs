@@ -1,6 +1,6 @@
 //! Label maps of subjects on the grid of an atlas.
 
-use super::away::failed;
+use crate::atlas::subjects::away::failed;
 use crate::error::Result;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;

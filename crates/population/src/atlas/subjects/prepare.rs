@@ -12,15 +12,15 @@ use voxalign_register::attachment::images::{DeviceImage, Moved};
 use voxalign_register::diffeo::{as_it_is, calibrated};
 
 /// The images of a subject at full resolution.
-pub(super) struct Prepared<D: Device> {
-    pub(super) images: Vec<DeviceImage<D>>,
+pub(in crate::atlas) struct Prepared<D: Device> {
+    pub(in crate::atlas) images: Vec<DeviceImage<D>>,
     /// What counts of them, where that is not all: its mask, and where a field of view that ends within
     /// tissue shows something.
-    pub(super) mask: Option<DeviceImage<D>>,
+    pub(in crate::atlas) mask: Option<DeviceImage<D>>,
 }
 
 /// Calibrates the images of a subject; `file` is for errors.
-pub(super) fn prepared<D: Device>(
+pub(in crate::atlas) fn prepared<D: Device>(
     device: &D,
     loaded: &Images,
     file: &std::path::Path,
@@ -55,7 +55,7 @@ fn calibrated_channels<D: Device>(
 }
 
 /// An image on a grid, after a displacement of that grid and an affine map.
-pub(super) fn onto<D: Device>(
+pub(in crate::atlas) fn onto<D: Device>(
     device: &D,
     image: &DeviceImage<D>,
     grid: &Grid,
@@ -70,7 +70,7 @@ pub(super) fn onto<D: Device>(
 }
 
 /// An error of an image, with its file.
-pub(super) fn of_file(error: RegisterError, file: &std::path::Path) -> PopulationError {
+pub(in crate::atlas) fn of_file(error: RegisterError, file: &std::path::Path) -> PopulationError {
     match error {
         RegisterError::Compute(error) => error.into(),
         other => PopulationError::Subject { file: file.to_owned(), source: Box::new(other) },
@@ -106,6 +106,6 @@ fn mask_on<D: Device>(
 }
 
 /// Lets a voxel count only where all that its value was interpolated from does.
-pub(super) fn whole<D: Device>(device: &D, weights: &mut D::Buffer<f32>) -> Result<()> {
+pub(in crate::atlas) fn whole<D: Device>(device: &D, weights: &mut D::Buffer<f32>) -> Result<()> {
     Ok(device.eval_in_place(&x(0).gt(0.99), weights, &[], &[], None)?)
 }

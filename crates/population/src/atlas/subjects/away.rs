@@ -9,9 +9,9 @@ use voxalign_io::abandoned::remove_abandoned;
 use voxalign_io::hidden::HiddenFolder;
 
 /// Buffers of a subject: what steps change, and what they only look at.
-pub(super) struct Pack<B> {
-    pub(super) changing: Vec<B>,
-    pub(super) fixed: Vec<B>,
+pub(in crate::atlas) struct Pack<B> {
+    pub(in crate::atlas) changing: Vec<B>,
+    pub(in crate::atlas) fixed: Vec<B>,
 }
 
 impl<B> Default for Pack<B> {
@@ -20,24 +20,24 @@ impl<B> Default for Pack<B> {
     }
 }
 
-pub(super) type HostPack = Pack<HostBuffer<f32>>;
-pub(super) type DevicePack<D> = Pack<<D as Memory>::Buffer<f32>>;
+pub(in crate::atlas) type HostPack = Pack<HostBuffer<f32>>;
+pub(in crate::atlas) type DevicePack<D> = Pack<<D as Memory>::Buffer<f32>>;
 
 /// Where a subject is between its turns.
-pub(super) enum Away {
+pub(in crate::atlas) enum Away {
     Host(HostPack),
     Disk(Chest),
 }
 
 /// A folder for subjects in that for scratch, which other runs may use at the same time. What killed ones left
 /// there goes.
-pub(super) fn own_folder(scratch: &Path) -> Result<HiddenFolder> {
+pub(in crate::atlas) fn own_folder(scratch: &Path) -> Result<HiddenFolder> {
     remove_abandoned(scratch);
     HiddenFolder::new_in(scratch).map_err(|e| failed(scratch, "write to", &e))
 }
 
 /// Files of a subject.
-pub(super) struct Chest {
+pub(in crate::atlas) struct Chest {
     /// Without an extension.
     path: PathBuf,
     changing: Vec<usize>,
@@ -45,7 +45,7 @@ pub(super) struct Chest {
 }
 
 impl Chest {
-    pub(super) fn new(folder: &Path, subject: usize) -> Self {
+    pub(in crate::atlas) fn new(folder: &Path, subject: usize) -> Self {
         let path = folder.join(format!("subject-{subject}"));
         Self { path, changing: Vec::new(), fixed: Vec::new() }
     }
@@ -55,7 +55,11 @@ impl Chest {
     }
 
     /// Reads all of it.
-    pub(super) fn read<D: Transfer>(&self, device: &D, into: &mut HostPack) -> Result<()> {
+    pub(in crate::atlas) fn read<D: Transfer>(
+        &self,
+        device: &D,
+        into: &mut HostPack,
+    ) -> Result<()> {
         for (part, lens, buffers) in [
             ("changing", &self.changing, &mut into.changing),
             ("fixed", &self.fixed, &mut into.fixed),
@@ -75,7 +79,7 @@ impl Chest {
     }
 
     /// Writes what steps change, or all.
-    pub(super) fn write(&mut self, from: &HostPack, all: bool) -> Result<()> {
+    pub(in crate::atlas) fn write(&mut self, from: &HostPack, all: bool) -> Result<()> {
         let lens = |buffers: &[HostBuffer<f32>]| buffers.iter().map(|b| b.len()).collect();
         self.changing = lens(&from.changing);
         write_file(&self.file("changing"), &from.changing)?;
@@ -108,7 +112,7 @@ fn write_file(path: &Path, buffers: &[HostBuffer<f32>]) -> Result<()> {
 }
 
 /// An error of a file that this program made for itself.
-pub(super) fn failed(path: &Path, what: &str, error: &io::Error) -> PopulationError {
+pub(in crate::atlas) fn failed(path: &Path, what: &str, error: &io::Error) -> PopulationError {
     let remedy = match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "free some space, or choose a folder on another disk"
@@ -168,7 +172,7 @@ fn fit<D: Transfer>(
 
 impl HostPack {
     /// With room for buffers of these lengths.
-    pub(super) fn with_room<D: Transfer>(
+    pub(in crate::atlas) fn with_room<D: Transfer>(
         device: &D,
         changing: &[usize],
         fixed: &[usize],
@@ -183,13 +187,21 @@ impl HostPack {
     }
 
     /// Makes room on the device for a copy.
-    pub(super) fn room<D: Transfer>(&self, device: &D, to: &mut DevicePack<D>) -> Result<()> {
+    pub(in crate::atlas) fn room<D: Transfer>(
+        &self,
+        device: &D,
+        to: &mut DevicePack<D>,
+    ) -> Result<()> {
         fit(device, self.changing.iter().map(|b| b.len()), &mut to.changing)?;
         fit(device, self.fixed.iter().map(|b| b.len()), &mut to.fixed)
     }
 
     /// Copies all to the device, which has [room](Self::room).
-    pub(super) fn upload<D: Transfer>(&self, device: &D, to: &mut DevicePack<D>) -> Result<()> {
+    pub(in crate::atlas) fn upload<D: Transfer>(
+        &self,
+        device: &D,
+        to: &mut DevicePack<D>,
+    ) -> Result<()> {
         for (from, to) in
             self.changing.iter().chain(&self.fixed).zip(to.changing.iter_mut().chain(&mut to.fixed))
         {
@@ -199,7 +211,7 @@ impl HostPack {
     }
 
     /// As [`upload`](Self::upload), where the host needs it no longer.
-    pub(super) fn hand_over<D: Transfer>(
+    pub(in crate::atlas) fn hand_over<D: Transfer>(
         &mut self,
         device: &D,
         to: &mut DevicePack<D>,
@@ -212,7 +224,7 @@ impl HostPack {
     }
 
     /// Makes room for what steps changed, or all of what the device has.
-    pub(super) fn fit_to<D: Transfer>(
+    pub(in crate::atlas) fn fit_to<D: Transfer>(
         &mut self,
         device: &D,
         from: &DevicePack<D>,
@@ -229,7 +241,7 @@ impl HostPack {
     }
 
     /// Takes what steps changed, or all, from the device, which needs it no longer.
-    pub(super) fn hand_back<D: Transfer>(
+    pub(in crate::atlas) fn hand_back<D: Transfer>(
         &mut self,
         device: &D,
         from: &mut DevicePack<D>,

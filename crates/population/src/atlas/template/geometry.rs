@@ -1,8 +1,8 @@
 //! The geometry of the template of a [`Cohort`], which moves with it.
 
-use super::cohort::Cohort;
-use super::crew::{Changes, Visit};
-use super::geometry::{AT_END, TemplateGeometry};
+use crate::atlas::cohort::Cohort;
+use crate::atlas::crew::{Changes, Visit};
+use crate::atlas::geometry::{AT_END, TemplateGeometry};
 use crate::error::Result;
 use std::sync::Arc;
 use voxalign_compute::Device;
@@ -10,17 +10,17 @@ use voxalign_register::model::{Model, Shift};
 
 impl<D: Device, M: Model<D>> Cohort<'_, D, M> {
     /// Whether the subjects have more than images.
-    pub(super) fn has_geometry(&self) -> bool {
+    pub(in crate::atlas) fn has_geometry(&self) -> bool {
         self.crews.first().is_some_and(|crew| !crew.core.geometry.is_empty())
     }
 
     /// The geometry of the template.
-    pub(super) fn template_geometry(&self) -> Arc<Vec<TemplateGeometry>> {
+    pub(in crate::atlas) fn template_geometry(&self) -> Arc<Vec<TemplateGeometry>> {
         self.crews.first().map(|c| Arc::clone(&c.core.geometry.template)).unwrap_or_default()
     }
 
     /// Gives the template another geometry.
-    pub(super) fn set_geometry(&mut self, template: Vec<TemplateGeometry>) {
+    pub(in crate::atlas) fn set_geometry(&mut self, template: Vec<TemplateGeometry>) {
         let template = Arc::new(template);
         for crew in &mut self.crews {
             crew.core.geometry.template = Arc::clone(&template);
@@ -33,12 +33,12 @@ impl<D: Device, M: Model<D>> Cohort<'_, D, M> {
         }
     }
 
-    pub(super) fn begin_tugs(&mut self) -> Result<()> {
+    pub(in crate::atlas) fn begin_tugs(&mut self) -> Result<()> {
         self.each(|crew| crew.turn(|core| core.geometry.begin(&core.device))).map(drop)
     }
 
     /// Moves the geometry of the template to where all subjects have pulled it.
-    pub(super) fn move_template(&mut self) -> Result<()> {
+    pub(in crate::atlas) fn move_template(&mut self) -> Result<()> {
         for i in 0..self.template_geometry().len() {
             self.reduce(|crew| &mut crew.core.geometry.tugs[i].forces)?;
             self.reduce(|crew| &mut crew.core.geometry.tugs[i].stiffness)?;
@@ -53,7 +53,7 @@ impl<D: Device, M: Model<D>> Cohort<'_, D, M> {
     }
 
     /// Takes the geometry of the template to where its mean displacement is taken back.
-    pub(super) fn shift_template(&mut self, back: &[Shift<D>]) -> Result<()> {
+    pub(in crate::atlas) fn shift_template(&mut self, back: &[Shift<D>]) -> Result<()> {
         if !self.has_geometry() {
             return Ok(());
         }
@@ -68,7 +68,7 @@ impl<D: Device, M: Model<D>> Cohort<'_, D, M> {
     }
 
     /// Brings the geometry of the template to rest, where the subjects are.
-    pub(super) fn settle_template(&mut self) -> Result<()> {
+    pub(in crate::atlas) fn settle_template(&mut self) -> Result<()> {
         if !self.has_geometry() {
             return Ok(());
         }
@@ -82,7 +82,7 @@ impl<D: Device, M: Model<D>> Cohort<'_, D, M> {
     }
 
     /// Looks how much of the template is the object, at the beginning of a scale.
-    pub(super) fn look_at_object(&mut self) -> Result<()> {
+    pub(in crate::atlas) fn look_at_object(&mut self) -> Result<()> {
         if !self.has_geometry() {
             return Ok(());
         }

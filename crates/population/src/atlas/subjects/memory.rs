@@ -49,24 +49,24 @@ pub struct MemoryPlan {
 
 /// What the subjects of a device need, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Needs {
-    pub(super) subjects: usize,
+pub(in crate::atlas) struct Needs {
+    pub(in crate::atlas) subjects: usize,
     /// Of each subject, what has to be there during its step.
-    pub(super) each: u64,
+    pub(in crate::atlas) each: u64,
     /// Its warped images.
-    pub(super) warped: u64,
+    pub(in crate::atlas) warped: u64,
     /// Its images at full resolution.
-    pub(super) images: u64,
+    pub(in crate::atlas) images: u64,
     /// What all share.
-    pub(super) shared: u64,
+    pub(in crate::atlas) shared: u64,
 }
 
 /// Subjects on their way to the device and back, while one is worked on.
-pub(super) const SLOTS: usize = 3;
+pub(in crate::atlas) const SLOTS: usize = 3;
 
 impl MemoryPlan {
     /// The best that fits into so many bytes of the device and of the host, where these are known.
-    pub(super) fn new(needs: &Needs, device: Option<u64>, host: Option<u64>) -> Self {
+    pub(in crate::atlas) fn new(needs: &Needs, device: Option<u64>, host: Option<u64>) -> Self {
         let count = needs.subjects as u64;
         let mut plan = Self {
             subjects: needs.subjects,

@@ -7,7 +7,7 @@ use voxalign_image::{Grid, memory};
 use voxalign_register::evidence::information;
 
 /// The mean square of an image's gradient, 1/mm².
-pub(super) fn gradient_energy<D: Device>(
+pub(in crate::atlas) fn gradient_energy<D: Device>(
     device: &D,
     image: &D::Buffer<f32>,
     grid: &Grid,
@@ -23,7 +23,7 @@ const BINS: usize = 64;
 
 /// The entropy of the values of an image, bits: of all voxels, the background among them, as the entropy of
 /// an average image is usually meant.
-pub(super) fn entropy<D: Device>(device: &D, image: &D::Buffer<f32>) -> Result<f64> {
+pub(in crate::atlas) fn entropy<D: Device>(device: &D, image: &D::Buffer<f32>) -> Result<f64> {
     let found = device.value_counts(image, None, 0.0, 1.0, BINS)?;
     let mut counts = found.counts;
     // Rounding may bring a value beyond the ends.
@@ -40,7 +40,7 @@ pub(super) fn entropy<D: Device>(device: &D, image: &D::Buffer<f32>) -> Result<f
 
 /// Pearson's correlation of an image of a subject with the mean of the others over all voxels, given the mean with it and its part of that;
 /// 0 where one is constant.
-pub(super) fn correlation_with_others<D: Device>(
+pub(in crate::atlas) fn correlation_with_others<D: Device>(
     device: &D,
     own: &D::Buffer<f32>,
     mean: &D::Buffer<f32>,
@@ -73,7 +73,7 @@ const HIGHEST: f64 = 0.999;
 
 /// The information that an image of a subject and the mean of the others have of each other within the tissue of that mean, nats: an
 /// outline that fits tells nothing of it. Values are from 0 to about 1; those of tissue are above `tissue`.
-pub(super) fn information_of_others(
+pub(in crate::atlas) fn information_of_others(
     own: &[f32],
     mean: &[f32],
     part: f64,

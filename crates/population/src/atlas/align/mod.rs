@@ -1,15 +1,20 @@
 //! Subjects in a common space: their affine maps, without a preferred subject, and the grid of the
 //! atlas.
 
-use super::measures::correlation_with_others;
-use super::outliers::outlying;
-use super::outline::{first, grid_around, outlines};
-use super::prepare::{onto, prepared};
+pub(super) mod aligned;
+mod outline;
+
+pub use aligned::{AlignOptions, Aligned};
+
 use super::shared::UNIT;
-use super::source::{Images, Size, Source, Subject, check_subjects};
-use super::weighted::Weighted;
+use super::subjects::prepare::{onto, prepared};
+use super::subjects::source::{Images, Size, Source, Subject, check_subjects};
+use super::subjects::weighted::Weighted;
+use super::template::measures::correlation_with_others;
+use super::verdict::outliers::outlying;
 use crate::error::{PopulationError, Result};
 use crate::exchange::all_told;
+use outline::{first, grid_around, outlines};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use voxalign_compute::Device;
@@ -21,49 +26,6 @@ use voxalign_register::linear::{AffineOptions, AffineResult, Init, PreparedFixed
 use voxalign_register::model::solver::SolverKind;
 use voxalign_register::model::symmetric::square_root;
 use voxalign_register::{Event, Progress, Verdict};
-
-/// How subjects are brought to a common space.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AlignOptions {
-    /// The registration of each subject to the mean of all; `None` takes the maps of the source as
-    /// they are.
-    pub affine: Option<AffineOptions>,
-    /// How often the mean is made and the subjects registered to it.
-    pub rounds: usize,
-    /// The spacing of the atlas, mm; by default the median of the subjects' smallest spacings.
-    pub spacing: Option<f64>,
-    /// The grid of the atlas; by default that of the world's axes around the foregrounds of all
-    /// subjects.
-    pub grid: Option<Grid>,
-    /// Whether subjects whose images are [unlike](outlying) the mean are left out, and the others aligned
-    /// anew without them.
-    pub exclude_outlying: bool,
-}
-
-impl Default for AlignOptions {
-    fn default() -> Self {
-        Self {
-            affine: Some(AffineOptions::default()),
-            rounds: 2,
-            spacing: None,
-            grid: None,
-            exclude_outlying: false,
-        }
-    }
-}
-
-/// The common space.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Aligned {
-    /// The grid of the atlas.
-    pub grid: Grid,
-    /// The numbers of the subjects of the source that are not left out.
-    pub kept: Vec<usize>,
-    /// For each of them the map from the world of the atlas to that of its images.
-    pub affines: Vec<Affine>,
-    /// What each registration of the last round says of itself; empty without registrations.
-    pub verdicts: Vec<Verdict>,
-}
 
 /// A source with other maps.
 struct Placed<'a> {
@@ -394,7 +356,7 @@ fn onto_mean<D: Device>(
     }
     let moving_mask = loaded.mask.as_deref().map(ImageView::from);
     mean.register(&*image, moving_mask, &options, &Within(progress))
-        .map_err(|e| super::prepare::of_file(e, &placed.from.label(i)))
+        .map_err(|e| super::subjects::prepare::of_file(e, &placed.from.label(i)))
 }
 
 /// Takes the weighted mean of the subjects' maps back from all of them.

@@ -10,7 +10,7 @@ pub struct Snapshot {
     /// How many times longer voxels were than those of the finest grid.
     pub factor: usize,
     /// The number of the iteration at its scale, from 0; that of the template before it, as in
-    /// [`Sharpness`](super::Sharpness).
+    /// [`Sharpness`](crate::atlas::Sharpness).
     pub iteration: usize,
     /// A slice across each voxel axis, in their order; of an image of one slice that slice alone.
     pub slices: Vec<Slice>,

@@ -1,7 +1,11 @@
 //! The verdict on an atlas.
 
-use super::build::Atlas;
-use super::outliers::{beside_others, lost, median, outlying};
+pub(super) mod outliers;
+
+pub use outliers::outlying;
+
+use super::construction::Atlas;
+use outliers::{beside_others, lost, median};
 use voxalign_image::Volume;
 use voxalign_register::limits::ATLAS;
 use voxalign_register::{Check, Remedy, Verdict};

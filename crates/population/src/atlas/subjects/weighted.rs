@@ -1,7 +1,7 @@
 //! Some of the subjects of a source, with other weights.
 
-use super::geometry::Geometry;
 use super::source::{Images, Size, Source, Subject};
+use crate::atlas::geometry::Geometry;
 use crate::error::{PopulationError, Result};
 use std::path::PathBuf;
 
@@ -89,8 +89,8 @@ impl Source for Weighted<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::source::InMemory;
     use super::*;
+    use crate::atlas::InMemory;
     use std::sync::Arc;
     use voxalign_image::{Affine, Grid, Volume};
 

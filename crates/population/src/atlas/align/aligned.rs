@@ -1,0 +1,48 @@
+//! How subjects are brought to a common space, and what that is.
+
+use voxalign_image::{Affine, Grid};
+use voxalign_register::Verdict;
+use voxalign_register::linear::AffineOptions;
+
+/// How subjects are brought to a common space.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AlignOptions {
+    /// The registration of each subject to the mean of all; `None` takes the maps of the source as
+    /// they are.
+    pub affine: Option<AffineOptions>,
+    /// How often the mean is made and the subjects registered to it.
+    pub rounds: usize,
+    /// The spacing of the atlas, mm; by default the median of the subjects' smallest spacings.
+    pub spacing: Option<f64>,
+    /// The grid of the atlas; by default that of the world's axes around the foregrounds of all
+    /// subjects.
+    pub grid: Option<Grid>,
+    /// Whether subjects whose images are [unlike](crate::atlas::outlying) the mean are left out, and the others aligned
+    /// anew without them.
+    pub exclude_outlying: bool,
+}
+
+impl Default for AlignOptions {
+    fn default() -> Self {
+        Self {
+            affine: Some(AffineOptions::default()),
+            rounds: 2,
+            spacing: None,
+            grid: None,
+            exclude_outlying: false,
+        }
+    }
+}
+
+/// The common space.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Aligned {
+    /// The grid of the atlas.
+    pub grid: Grid,
+    /// The numbers of the subjects of the source that are not left out.
+    pub kept: Vec<usize>,
+    /// For each of them the map from the world of the atlas to that of its images.
+    pub affines: Vec<Affine>,
+    /// What each registration of the last round says of itself; empty without registrations.
+    pub verdicts: Vec<Verdict>,
+}
