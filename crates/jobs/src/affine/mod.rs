@@ -35,7 +35,7 @@ use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Transform, Volume};
 use voxalign_io::image::{self, DataType};
 use voxalign_io::transform::Geometry;
-use voxalign_options::text;
+use voxalign_options::{Text, text};
 use voxalign_register::linear::{AffineInput, AffineOptions, AffineResult, Init, register_affine};
 use voxalign_register::resample::MovingImage;
 use voxalign_report::RunRecord;
@@ -242,7 +242,7 @@ impl crate::Job for Job {
     fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
         self.check(caller, listener)?;
         let plan = self.as_run(caller, listener).plan(&self.files(), &OUTPUTS)?;
-        let voxels = plan.voxels("fixed") + plan.voxels("moving");
+        let voxels = plan.voxels(Role::Fixed) + plan.voxels(Role::Moving);
         Ok(plan.taking(plan::BASE + plan::AFFINE * voxels))
     }
 
@@ -292,7 +292,7 @@ impl crate::Job for Job {
 
         let mut record = record::record(self, &run, machine, &options, &result, outside);
         record.inputs = input_records;
-        record.verdict.remarks.extend(remarks);
+        record.verdict.remarks.extend(remarks.into_iter().map(Text::from));
         record.transform = record::transform(&result, &grids[0]);
         record.figures = record::figures(&result);
         if let Init::Landmarks(pairs) = &options.init {

@@ -21,7 +21,7 @@ use serde_json::Value;
 use voxalign_image::{Affine, Grid, Transform};
 use voxalign_io::image::{self, DataType};
 use voxalign_io::transform::Geometry;
-use voxalign_options::text;
+use voxalign_options::{Text, text};
 use voxalign_register::Verdict;
 use voxalign_register::diffeo::{
     DeformModel, DeformResult, Matching, check_start, register_deformable,
@@ -230,7 +230,7 @@ impl Course<'_> {
                 verdict.remarks.extend(inputs.landmark_remarks([&grids[0], &grids[1]]));
                 record.landmarks = distances.note(&mut record.figures);
             }
-            verdict.remarks.extend(inputs.pair.remarks(&views));
+            verdict.remarks.extend(inputs.pair.remarks(&views).into_iter().map(Text::from));
             let verdict = task.judged(verdict, &views, &mut record);
             record.verdict = caller.worded(verdict, Speaker::Deform);
             clock.lap("resample");

@@ -35,6 +35,7 @@ use crate::pair::{Distances, Pair, Views, landmark_remarks};
 use fields::displacement;
 use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Affine, Grid, Transform, VectorField, Volume};
+use voxalign_options::Text;
 use voxalign_register::attachment::Landmarks;
 use voxalign_register::diffeo::calibrate::foreground_threshold;
 use voxalign_register::diffeo::{
@@ -182,7 +183,7 @@ pub fn register(
         verdict = distances.judged(verdict, grids[0]);
         verdict.remarks.extend(inputs.landmark_remarks(grids));
     }
-    verdict.remarks.extend(inputs.pair.remarks(&views));
+    verdict.remarks.extend(inputs.pair.remarks(&views).into_iter().map(Text::from));
     Ok(Registered { affine: found, deformation, views, evidence, verdict })
 }
 
@@ -305,7 +306,7 @@ impl Inputs {
     }
 
     /// What to say of where they lie on the images of these grids.
-    fn landmark_remarks(&self, grids: [&Grid; 2]) -> Vec<String> {
+    fn landmark_remarks(&self, grids: [&Grid; 2]) -> Vec<Text> {
         self.landmarks.as_ref().map_or_else(Vec::new, |l| landmark_remarks(l.pairs(), grids))
     }
 

@@ -26,7 +26,9 @@ use crate::machine::{Auto, Machine};
 use crate::options::ReportOption;
 use crate::plan::{self, Plan};
 use crate::projection::{Ct, CtOptions, NamedView, VIEWS, ViewOptions, is_within, short};
-use crate::run::{Caller, Clock, Done, Input, RECORD, REPORT, Role, check_outputs, conclude};
+use crate::run::{
+    Caller, Clock, Done, Input, RECORD, REPORT, Role, check_outputs, conclude, nothing_more,
+};
 use crate::run::{check_written, inputs, record, written};
 use crate::staged::Staged;
 use images::{KEPT, Maker, PICTURES};
@@ -183,7 +185,7 @@ impl crate::Job for Job {
         let writes = self.written(&views, poses.len());
         check_written(&self.output, &writes, &files)?;
         let writes = writes.into_iter().map(|(_, name)| self.output.join(name)).collect();
-        let voxels = plan.voxels(Role::Ct.name());
+        let voxels = plan.voxels(Role::Ct);
         let pixels = views.iter().map(|v| v.geometry.dims().iter().product::<usize>()).max();
         let pixels = pixels.unwrap_or(0) as u64;
         let (views, poses) = (views.len() as u64, poses.len() as u64);
@@ -276,7 +278,7 @@ impl crate::Job for Job {
             made.into_iter().map(|m| (m.record, m.shown)).unzip();
         let run = RunRecord { parameters: all, ..record(caller, machine, read) };
         let record = DrrRecord { images, ..DrrRecord::new(run, GridRecord::from(&grid)) };
-        conclude(staged, clock, record, (&self.output, &written), |record| {
+        conclude(staged, clock, record, (&self.output, &written), nothing_more, |record| {
             let shown = record.images.iter().zip(&pictures);
             let intensity = self.simulation.values == Some(Values::Intensity);
             let pictures: Vec<_> = shown

@@ -19,7 +19,6 @@ mod make;
 mod object;
 mod options;
 
-pub use each::MadeEach;
 pub(crate) use make::{Of, made};
 pub use options::{ObjectOptions, Options, ShapeOptions, Space};
 
@@ -31,7 +30,7 @@ use crate::listener::{Listener, check};
 use crate::machine::{Auto, Machine};
 use crate::plan::{self, Plan};
 use crate::remedy::Speaker;
-use crate::run::{Caller, Clock, Done, Input, Role, inputs, peak_memory, record};
+use crate::run::{Caller, Clock, Done, Input, Role, conclude, inputs, nothing_more, record};
 use crate::staged::Staged;
 use make::{Making, Shaped};
 use object::Object;
@@ -43,7 +42,7 @@ use voxalign_io::mesh::{self, WriteOptions};
 use voxalign_options::text;
 use voxalign_register::Choice;
 use voxalign_report::surface::{SurfaceFound, SurfaceRecord, SurfaceReport, render};
-use voxalign_report::{GridRecord, OutputRecord, RunRecord};
+use voxalign_report::{GridRecord, RunRecord};
 
 /// A surface that is to be made, or one of each label.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -144,8 +143,8 @@ impl Job {
             ..empty
         };
         check(listener)?;
-        let record = self.write(record, &shaped, (clock, listener))?;
-        Ok(Made { done: Done { record, folder: self.output.clone() }, mesh: shaped.mesh })
+        let done = self.write(record, &shaped, (clock, listener))?;
+        Ok(Made { done, mesh: shaped.mesh })
     }
 
     fn making<'a>(&'a self, machine: &'a Machine, listener: &'a dyn Listener) -> Making<'a> {
@@ -153,42 +152,32 @@ impl Job {
         Making { path: &self.image, wanted, shape, device: Some(&machine.device), listener }
     }
 
-    /// Writes it, the record last; gives the record as it was written.
+    /// Writes it, the record last.
     fn write(
         &self,
-        mut record: SurfaceRecord,
+        record: SurfaceRecord,
         shaped: &Shaped,
         (mut clock, listener): (Clock, &dyn Listener),
-    ) -> Result<SurfaceRecord> {
+    ) -> Result<Done<SurfaceRecord>> {
         let mut staged = Staged::for_file(&self.output, listener)?;
         let space = self.options.space.unwrap_or_default().into();
         let options = WriteOptions { space, ..WriteOptions::default() };
         staged.write(&name(&self.output), |path| mesh::write(path, &shaped.mesh, &options))?;
         clock.lap("write");
-        for (role, path) in self.written() {
-            let path = path.display().to_string();
-            record.outputs.push(OutputRecord { role: role.to_owned(), path });
-        }
-        if self.options.report {
+        let written = self.written().into_iter().map(|(role, path)| (role, name(&path)));
+        let written: Vec<_> = written.collect();
+        conclude(staged, clock, record, (&self.output, &written), nothing_more, |record| {
             // What was read is not kept, as most surfaces have no report.
             let image = self.image_for_report(listener)?;
-            (record.timings, record.peak_memory_bytes) = (clock.laps(), peak_memory());
             let distances = shaped.distances()?;
-            let html = render(&SurfaceReport {
-                record: &record,
+            Ok::<_, Error>(render(&SurfaceReport {
+                record,
                 image: &image,
                 mesh: &shaped.mesh,
                 isosurface: shaped.exact(),
                 distances: distances.as_deref(),
-            })?;
-            staged.write_text(&name(&beside(&self.output, "html")), &html)?;
-            clock.lap("report");
-        }
-        clock.total();
-        (record.timings, record.peak_memory_bytes) = (clock.laps(), peak_memory());
-        staged.write_text(&name(&beside(&self.output, "json")), &record.to_json())?;
-        staged.commit()?;
-        Ok(record)
+            })?)
+        })
     }
 
     /// The image that the surface is drawn upon: of a label map the labels.
@@ -273,12 +262,14 @@ impl crate::Job for Job {
     fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
         self.check(caller, listener)?;
         let writes = match self.options.each {
-            true => self.written_each(&self.wanted_labels(listener)?.2),
-            false => self.written(),
+            true => {
+                let written = self.written_each(&self.wanted_labels(listener)?.2);
+                written.into_iter().map(|(_, name)| self.output.join(name)).collect()
+            }
+            false => self.written().into_iter().map(|(_, path)| path).collect(),
         };
-        let writes = writes.into_iter().map(|(_, path)| path).collect();
         let plan = Plan::new(&self.files(caller), writes, listener)?;
-        let voxels = plan.voxels(self.role().name());
+        let voxels = plan.voxels(self.role());
         // The image, and for objects that fill it values and flags; surfaces have a vertex for every few voxels of it.
         Ok(plan.taking(plan::BASE + 24 * voxels))
     }

@@ -127,6 +127,7 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
         let default = match &of.default {
             Some(default) => quote!(#default),
             None if of.flatten && constant => quote!(<#ty>::USUAL),
+            None if is_option(ty) => quote!(::std::option::Option::None),
             None => quote!(::std::default::Default::default()),
         };
         defaults.push(quote!(#name: #default));

@@ -2,7 +2,7 @@
 
 use super::options::AffineInput;
 use super::prepare::{fixed_weight, moving_mask};
-use crate::error::{RegisterError, Result, check_grid};
+use crate::error::{RegisterError, Result, Role, check_grid};
 use voxalign_compute::error::check_len;
 use voxalign_compute::ops::elementwise::Expr;
 use voxalign_compute::{Device, DeviceBuffer};
@@ -40,9 +40,9 @@ impl<D: Device> DeviceInput<D> {
                 Ok::<_, RegisterError>(Some(device.upload(mask.data())?))
             }
         };
-        let fixed_mask = on_grid(input.fixed, input.fixed_mask, "fixed mask")?;
-        let fixed_weight = on_grid(input.fixed, input.fixed_weight, "fixed weight")?;
-        let moving_mask = on_grid(input.moving, input.moving_mask, "moving mask")?;
+        let fixed_mask = on_grid(input.fixed, input.fixed_mask, Role::FixedMask)?;
+        let fixed_weight = on_grid(input.fixed, input.fixed_weight, Role::FixedWeight)?;
+        let moving_mask = on_grid(input.moving, input.moving_mask, Role::MovingMask)?;
         Ok(Self {
             fixed_grid: input.fixed.grid().clone(),
             fixed: device.upload(input.fixed.data())?,

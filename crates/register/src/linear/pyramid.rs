@@ -3,7 +3,7 @@
 use super::input::{DeviceInput, Source, Values};
 use super::options::AffineInput;
 use super::prepare::{fixed_weight, moving_mask, normalised};
-use crate::error::{RegisterError, Result};
+use crate::error::{RegisterError, Result, Role};
 use crate::evidence::Seen;
 use crate::similarity::OfSums;
 use std::sync::Arc;
@@ -62,9 +62,9 @@ pub(super) fn build<D: Device>(
     let [weight, mask] = source.masks(device)?;
     let (fixed_grid, moving_grid) = (input.fixed_grid.clone(), input.moving_grid.clone());
     let [fixed, moving] = source.values();
-    let (fixed, normal) = normalised(device, "fixed", fixed, weight.as_ref(), None)?;
+    let (fixed, normal) = normalised(device, Role::Fixed, fixed, weight.as_ref(), None)?;
     let given = similarity.one_scale.then_some(normal);
-    let (moving, _) = normalised(device, "moving", moving, mask.as_ref(), given)?;
+    let (moving, _) = normalised(device, Role::Moving, moving, mask.as_ref(), given)?;
     let scaled = |grid: Grid, values, weight: Option<_>| Scaled {
         grid,
         values: Arc::new(values),
@@ -117,8 +117,8 @@ pub fn see<D: Device>(device: &D, input: &AffineInput<'_>) -> Result<Seen> {
         Ok::<_, RegisterError>((Scaled { grid, values, weight: weight.map(Arc::new) }, background))
     };
     let ([fixed_weight, moving_weight], [fixed_grid, moving_grid]) = (masks, grids);
-    let (fixed, of_fixed) = normal("fixed", fixed_grid, input.fixed, fixed_weight)?;
-    let (moving, of_moving) = normal("moving", moving_grid, input.moving, moving_weight)?;
+    let (fixed, of_fixed) = normal(Role::Fixed, fixed_grid, input.fixed, fixed_weight)?;
+    let (moving, of_moving) = normal(Role::Moving, moving_grid, input.moving, moving_weight)?;
     seen_at(device, &[fixed, moving], [of_fixed, of_moving], &at)
 }
 

@@ -50,6 +50,7 @@ fn check(options: &AffineOptions) -> Result<()> {
     similarity.check()?;
     options.check()?;
     options.search.check()?;
+    options.optimiser.check()?;
     Ok(())
 }
 
