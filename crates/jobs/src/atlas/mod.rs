@@ -24,7 +24,8 @@ mod stability;
 mod subjects;
 
 pub use options::{
-    Align, At, Bytes, Every, Exclude, Memory, Options, Regression, Sizes, Stability, from_one,
+    Align, At, Bytes, Every, Exclude, Memory, Options, Regression, Rounds, Sizes, Stability,
+    from_one,
 };
 
 use crate::anatomy::{Common, of_shapes_alone};
@@ -153,8 +154,10 @@ impl Job {
             let job = regress::Regression::new(&options.regression, column, study)?;
             return Ok(Kind::Regression(Box::new(job)));
         }
-        if let Some(sizes) = &options.test.stability {
-            return Ok(Kind::Stability(stability::Test::new(&options.test, sizes, study)?));
+        let test = options.test.over(Stability::USUAL)?;
+        if let Some(sizes) = test.stability {
+            let how = (test.cohorts, test.seed);
+            return Ok(Kind::Stability(stability::Test::new(sizes, how, study)?));
         }
         let job = One {
             study,
@@ -187,14 +190,15 @@ impl Job {
     fn study<'a>(&'a self, caller: &'a Caller, listener: &'a dyn Listener) -> Result<Study<'a>> {
         let options = &self.options;
         let entries = self.entries(listener)?;
-        let dof = match options.align.unwrap_or_default() {
+        let align = match options.align.over(Align::AFFINE)? {
             Align::None => None,
-            Align::Rigid => Some(6),
-            Align::Similarity => Some(7),
-            Align::Affine => Some(12),
+            Align::Rigid(of) => Some((6, of.rounds)),
+            Align::Similarity(of) => Some((7, of.rounds)),
+            Align::Affine(of) => Some((12, of.rounds)),
         };
         let similarity = Some(options.cost.kind().unwrap_or(Similarity::NCC));
-        let affine = dof.map(|dof| AffineOptions { dof, similarity, ..AffineOptions::default() });
+        let affine =
+            align.map(|(dof, _)| AffineOptions { dof, similarity, ..AffineOptions::default() });
         let mut matching = AtlasOptions {
             matching: options.matching.matching(options::usual, &[])?,
             similarity: options.matching.similarity()?,
@@ -218,7 +222,7 @@ impl Job {
         let exclude = options.exclude.clone();
         let align = AlignOptions {
             affine,
-            rounds: options.rounds.map_or(2, usize::from),
+            rounds: align.map_or(Rounds::USUAL.rounds, |(_, rounds)| rounds),
             spacing: options.spacing,
             grid: grid.transpose()?,
             exclude_outlying: exclude.contains(&Exclude::Outlying),

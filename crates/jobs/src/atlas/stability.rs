@@ -1,6 +1,6 @@
 //! How many subjects an atlas needs.
 
-use super::options::{Sizes, Stability};
+use super::options::Sizes;
 use super::prepared::{Prepared, Study, weighted_atlas};
 use crate::error::Result;
 use crate::listener::{Level, Quiet};
@@ -37,17 +37,16 @@ const BAD: f64 = 0.05;
 /// A test that is to be made.
 pub(super) struct Test<'a> {
     pub(super) study: Study<'a>,
-    sizes: &'a [usize],
+    sizes: Vec<usize>,
     seed: u64,
     asked: usize,
 }
 
 impl<'a> Test<'a> {
     /// The test that was asked for; checks all that can be checked before a device is started.
-    pub(super) fn new(args: &Stability, sizes: &'a Sizes, study: Study<'a>) -> Result<Self> {
-        let (seed, asked) = (args.seed.unwrap_or(0), args.cohorts.unwrap_or(100) as usize);
+    pub(super) fn new(sizes: Sizes, (asked, seed): (usize, u64), study: Study<'a>) -> Result<Self> {
         refuse(study.entries.len() < 2, "stability", text!("two subjects or more"))?;
-        let test = Self { study, sizes: &sizes.0, seed, asked };
+        let test = Self { study, sizes: sizes.0, seed, asked };
         test.drawn(test.study.entries.len())?;
         let names = [COHORTS, SIZES, RECORD, REPORT].into_iter();
         check_outputs(test.study.output, names, test.study.files().into_iter())?;

@@ -5,7 +5,7 @@ mod names;
 mod options;
 mod work;
 
-pub use options::{Operation, Options};
+pub use options::{Operands, Operation, Options};
 
 use crate::error::{Error, Result};
 use crate::files;
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use voxalign_io::image::DataType;
-use voxalign_options::text;
+use voxalign_options::{Parameters, text};
 use voxalign_population::stream::{Files, Source, StreamOptions};
 use voxalign_register::Choice;
 use voxalign_report::{GridRecord, StackRecord};
@@ -101,7 +101,10 @@ impl Job {
     fn images(&self, listener: &dyn Listener) -> Result<Images> {
         let images = match &self.list {
             Some(list) => Images::of_list(list, listener)?,
-            None => Images { paths: self.images.clone(), weights: self.options.weights.clone() },
+            None => {
+                let weights = self.options.operands.over(Operands::USUAL)?.weights;
+                Images { paths: self.images.clone(), weights }
+            }
         };
         if !images.weights.is_empty() && self.operation != Operation::Mean {
             return Err(Error::input(text!(
@@ -127,17 +130,17 @@ impl Job {
                 "both images and a `list` are given; leave one of them out"
             )));
         }
-        if self.list.is_some() && !options.weights.is_empty() {
+        if self.list.is_some() && options.operands.has("weights") {
             return Err(Error::input(text!(
                 "`weights` are for images that are named; give those of a list in its column \
                  weight"
             )));
         }
         let of_others = [
-            ("weights", !options.weights.is_empty(), Operation::Mean),
-            ("sigma", options.sigma.is_some(), Operation::Smooth),
-            ("window", options.window.is_some(), Operation::WindowMean),
-            ("range", !options.range.is_empty(), Operation::Normalise),
+            ("weights", options.operands.has("weights"), Operation::Mean),
+            ("sigma", options.operands.has("sigma"), Operation::Smooth),
+            ("window", options.operands.has("window"), Operation::WindowMean),
+            ("range", options.operands.has("range"), Operation::Normalise),
             ("reference", options.reference.is_some(), Operation::Energy),
         ];
         for (option, given, of) in of_others {
@@ -154,15 +157,18 @@ impl Job {
                 "`data_type` is for images, and the result of energy is a table; leave it out"
             )));
         }
-        if operation == Operation::Smooth && options.sigma.is_none() {
+        let operands = options.operands.over(Operands::USUAL)?;
+        operands.check()?;
+        if operation == Operation::Smooth && operands.sigma.is_none() {
             return Err(Error::input(text!(
                 "smooth needs `sigma`, the width of the Gaussian in mm"
             )));
         }
-        if !options.range.is_empty() && !matches!(options.range[..], [low, high] if low < high) {
+        let range = &operands.range[..];
+        if !range.is_empty() && !matches!(range, [low, high] if low < high) {
             return Err(Error::input(text!("`range`: give the lower number first, such as 0,1")));
         }
-        if options.window.is_some_and(|n| n % 2 == 0) {
+        if operands.window % 2 == 0 {
             return Err(Error::input(text!(
                 "`window`: give an odd number, for the image and as many neighbours on each side"
             )));
@@ -179,7 +185,7 @@ impl crate::Job for Job {
 
     fn missing(&self) -> Option<&'static str> {
         let none = self.images.is_empty() && self.list.is_none();
-        let images = none.then_some("what it is of, images or `--list FILE.csv`,");
+        let images = none.then_some("IMAGES, or a list of them,");
         images.or_else(|| missing(&[(&self.output, "the result -o OUT")]))
     }
 
@@ -253,6 +259,7 @@ impl crate::Job for Job {
         let record = record(caller, machine, run_inputs(&self.others(caller), listener)?);
         let work = Work {
             job: self,
+            operands: self.options.operands.over(Operands::USUAL)?,
             images: &images,
             source: &source,
             data_type: self

@@ -1,7 +1,7 @@
 //! The operators of the library on the files of a job.
 
 use super::names::{beside, result_name};
-use super::{Images, Job, Operation};
+use super::{Images, Job, Operands, Operation};
 use crate::error::{Error, Result};
 use crate::files;
 use crate::listener::{Level, Listener, check};
@@ -63,6 +63,7 @@ impl Sink for Counted {
 /// What is to be done.
 pub(super) struct Work<'j> {
     pub(super) job: &'j Job,
+    pub(super) operands: Operands,
     pub(super) images: &'j Images,
     pub(super) source: &'j Files,
     /// Of the stored values.
@@ -99,7 +100,7 @@ impl<'j> Work<'j> {
             Operation::Product => self.image(device, &Product),
             Operation::Energy => self.energy(device),
             Operation::Normalise => {
-                let target = match self.job.options.range[..] {
+                let target = match self.operands.range[..] {
                     [low, high] => Target::Range(low as f32, high as f32),
                     _ => Target::Standard,
                 };
@@ -108,13 +109,13 @@ impl<'j> Work<'j> {
                 self.folder(|sink| mimo(device, source, &operator, sink, &options, &watch))
             }
             Operation::Smooth => {
-                let sigma = self.job.options.sigma.unwrap_or(0.0);
+                let sigma = self.operands.sigma.unwrap_or(0.0);
                 let operator = Smooth { sigma, method: GaussianMethod::Recursive };
                 let (source, options, watch) = self.stream();
                 self.folder(|sink| mimo(device, source, &operator, sink, &options, &watch))
             }
             Operation::WindowMean => {
-                let operator = WindowMean { radius: self.job.options.window() / 2 };
+                let operator = WindowMean { radius: self.operands.window / 2 };
                 let (source, options, watch) = self.stream();
                 self.folder(|sink| {
                     sliding_window(device, source, &operator, sink, &options, &watch)
@@ -237,7 +238,12 @@ impl<'j> Work<'j> {
         }
         inputs.append(&mut record.provenance.inputs);
         record.provenance.inputs = inputs;
-        record.parameters = parameters(self.job, self.images, self.data_type, self.options.readers);
+        record.parameters = parameters(
+            (self.job.operation, &self.operands),
+            self.images,
+            self.data_type,
+            self.options.readers,
+        );
         record.figures.set(Figure::Images, self.images.paths.len() as f64);
         for (i, stage) in trace.stages.iter().enumerate() {
             self.clock.note(format!("stream_{}", stage.name), trace.busy(i));
@@ -250,12 +256,12 @@ impl<'j> Work<'j> {
 
 /// The parameters that have an effect, as they were used, also those left at their default.
 fn parameters(
-    job: &Job,
+    (operation, operands): (Operation, &Operands),
     images: &Images,
     data_type: DataType,
     readers: usize,
 ) -> serde_json::Value {
-    let (operation, mut all) = (job.operation, serde_json::Map::new());
+    let mut all = serde_json::Map::new();
     let mut put = |name: &str, value| all.insert(name.to_owned(), value);
     put("operation", json!(operation.name()));
     put("readers", json!(readers));
@@ -270,16 +276,16 @@ fn parameters(
             put("weights", json!(images.weights));
         }
         Operation::Smooth => {
-            put("sigma_mm", json!(job.options.sigma));
+            put("sigma_mm", json!(operands.sigma));
         }
         Operation::WindowMean => {
-            put("window", json!(job.options.window()));
+            put("window", json!(operands.window));
         }
-        Operation::Normalise if job.options.range.is_empty() => {
+        Operation::Normalise if operands.range.is_empty() => {
             put("range", json!("zero mean and unit variance"));
         }
         Operation::Normalise => {
-            put("range", json!(job.options.range));
+            put("range", json!(operands.range));
         }
         _ => {}
     }

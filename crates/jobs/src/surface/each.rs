@@ -1,8 +1,7 @@
 //! A surface of each of many labels.
 
-use super::make::Making;
 use super::object::{Object, labels_of, no_label};
-use super::{Job, Options};
+use super::{Job, ObjectOptions, Options};
 use crate::Job as _;
 use crate::error::{Error, Result};
 use crate::listener::{Level, Listener, check, reading};
@@ -38,8 +37,8 @@ pub(super) struct Labelled {
 impl Job {
     /// Checks the outputs whose names are known before labels are read.
     pub(super) fn check_folder(&self, caller: &Caller) -> Result<()> {
-        let labels =
-            self.options.object.label.iter().map(|&label| self.labelled(label, None, false));
+        let wanted = self.options.made()?.0.label;
+        let labels = wanted.iter().map(|&label| self.labelled(label, None, false));
         let labels: Vec<_> = labels.collect();
         let written = self.written_each(&labels);
         check_written(&self.output, &written, &self.files(caller))
@@ -70,7 +69,7 @@ impl Job {
         let map = reading(listener, read)?;
         let names = label_names(&self.options.label_names, listener)?;
         let found = labels_of(&map);
-        let mut labels: Vec<i32> = match &*self.options.object.label {
+        let mut labels: Vec<i32> = match &*self.options.made()?.0.label {
             [] => found.iter().copied().filter(|l| *l != 0).collect(),
             wanted => wanted.to_vec(),
         };
@@ -115,6 +114,7 @@ impl Job {
         let written = self.written_each(&labels);
         check_written(&self.output, &written, &files)?;
         clock.lap("read");
+        let (object, shape) = self.options.made()?;
         let mut staged = Staged::new(&self.output, listener)?;
         let space = self.options.space.unwrap_or_default().into();
         let options = WriteOptions { space, ..WriteOptions::default() };
@@ -122,12 +122,11 @@ impl Job {
         let mut meshes: Vec<Mesh> = Vec::new();
         for of in labels {
             check(listener)?;
-            let mut wanted = self.options.object.clone();
-            wanted.label = vec![of.label];
+            let wanted = ObjectOptions { label: vec![of.label], ..object.clone() };
             let at = |e: Error| e.at(format!("label {}", of.label));
-            let object = Object::of_labels(&map, &wanted.label).map_err(at)?;
-            let making = Making { wanted: &wanted, ..self.making(machine, listener) };
-            let (shaped, mut found) = making.make(object, &mut clock).map_err(at)?;
+            let found = Object::of_labels(&map, &wanted.label).map_err(at)?;
+            let making = self.making(machine, listener, (&wanted, &shape));
+            let (shaped, mut found) = making.make(found, &mut clock).map_err(at)?;
             found.verdict = caller.worded(found.verdict, Speaker::Surface);
             let said = format!("{}: {}", of.file, found.verdict.summary());
             listener.say(Level::Verbose, &said);
@@ -140,7 +139,7 @@ impl Job {
             records.push(LabelSurface { label, name, file, found });
         }
         let run = RunRecord {
-            parameters: self.parameters_each(&records),
+            parameters: self.parameters_each(&records)?,
             ..record(caller, machine, read)
         };
         let mut record = SurfacesRecord::new(run, GridRecord::from(map.grid()));
@@ -154,14 +153,14 @@ impl Job {
     }
 
     /// The parameters as they were used, also those left at their default.
-    fn parameters_each(&self, records: &[LabelSurface]) -> serde_json::Value {
+    fn parameters_each(&self, records: &[LabelSurface]) -> Result<serde_json::Value> {
         let Options { each, format, label_names, .. } = &self.options;
-        let mut all = self.parameters();
+        let mut all = self.parameters()?;
         all["label"] = records.iter().map(|r| r.label).collect();
         all["each"] = json!(each);
         all["format"] = json!(format);
         all["label_names"] = json!(label_names.as_ref().map(|p| p.display().to_string()));
-        all
+        Ok(all)
     }
 }
 

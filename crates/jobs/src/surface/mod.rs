@@ -2,10 +2,11 @@
 //!
 //! ```no_run
 //! use voxalign_jobs::{Caller, Silent, machine, surface};
+//! use voxalign_options::Given;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut job = surface::Job::new("labels.nii.gz", "hippocampus.gii");
-//! job.options.object.label = vec![47, 48];
+//! job.options.object = Given::default().with("label", "47,48")?;
 //! let machine = machine::Machine::start(Default::default(), machine::Auto::Cpu)?;
 //! let made = job.make(&machine, &Caller::default(), &Silent)?;
 //! println!("{} mm² in {} triangles", made.done.record.surface.area_mm2, made.mesh.faces().len());
@@ -87,7 +88,7 @@ impl Job {
     }
 
     fn role(&self) -> Role {
-        if self.options.object.level.is_some() { Role::Image } else { Role::Labels }
+        if self.options.object.has("level") { Role::Image } else { Role::Labels }
     }
 
     fn files<'a>(&'a self, caller: &'a Caller) -> Vec<Input<'a>> {
@@ -124,12 +125,14 @@ impl Job {
         self.check(caller, listener)?;
         let mut clock = Clock::start();
         let read = inputs(&self.files(caller), listener)?;
-        let object = Object::read(&self.image, &self.which, &self.options.object, listener)?;
+        let (wanted, shape) = self.options.made()?;
+        let object = Object::read(&self.image, &self.which, &wanted, listener)?;
         let grid = object.grid.clone();
         self.options.check_lines(&self.output, grid.is_2d())?;
         clock.lap("read");
-        let (shaped, found) = self.making(machine, listener).make(object, &mut clock)?;
-        let run = RunRecord { parameters: self.parameters(), ..record(caller, machine, read) };
+        let (shaped, found) =
+            self.making(machine, listener, (&wanted, &shape)).make(object, &mut clock)?;
+        let run = RunRecord { parameters: self.parameters()?, ..record(caller, machine, read) };
         let SurfaceFound { object, isosurface, surface, most_triangles, distance, verdict } = found;
         let verdict = caller.worded(verdict, Speaker::Surface);
         let empty = SurfaceRecord::new(run, GridRecord::from(&grid));
@@ -147,8 +150,12 @@ impl Job {
         Ok(Made { done, mesh: shaped.mesh })
     }
 
-    fn making<'a>(&'a self, machine: &'a Machine, listener: &'a dyn Listener) -> Making<'a> {
-        let Options { object: wanted, shape, .. } = &self.options;
+    fn making<'a>(
+        &'a self,
+        machine: &'a Machine,
+        listener: &'a dyn Listener,
+        (wanted, shape): (&'a ObjectOptions, &'a ShapeOptions),
+    ) -> Making<'a> {
         Making { path: &self.image, wanted, shape, device: Some(&machine.device), listener }
     }
 
@@ -183,8 +190,8 @@ impl Job {
     /// The image that the surface is drawn upon: of a label map the labels.
     fn image_for_report(&self, listener: &dyn Listener) -> Result<Volume<f32>> {
         let (volume, _) = files::image_of(&self.image, &self.which.options(), listener)?;
-        let labels = &self.options.object.label;
-        if self.options.object.level.is_some() || labels.is_empty() {
+        let ObjectOptions { label: labels, level, .. } = self.options.made()?.0;
+        if level.is_some() || labels.is_empty() {
             return Ok(volume);
         }
         // What is wanted is bright, other labels are grey.
@@ -196,8 +203,8 @@ impl Job {
     }
 
     /// The parameters as they were used, also those left at their default.
-    fn parameters(&self) -> serde_json::Value {
-        let Options { object, shape, space, .. } = &self.options;
+    fn parameters(&self) -> Result<serde_json::Value> {
+        let ((object, shape), space) = (self.options.made()?, self.options.space);
         let mut all = serde_json::Map::new();
         let mut put = |name: &str, value| drop(all.insert(name.to_owned(), value));
         match object.level {
@@ -209,12 +216,12 @@ impl Job {
         }
         put("largest_component", json!(object.largest_component));
         put("fill_holes", json!(object.fill_holes));
-        put("sigma_mm", json!(shape.sigma()));
+        put("sigma_mm", json!(shape.sigma));
         put("smoothing", json!(shape.smoothing(!object.label.is_empty())));
         put("triangles", json!(shape.triangles));
         put("keep", json!(shape.keep));
         put("space", json!(space.unwrap_or_default().name()));
-        all.into()
+        Ok(all.into())
     }
 }
 
