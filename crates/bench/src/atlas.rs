@@ -64,7 +64,8 @@ pub(super) fn run(args: &AtlasBenchArgs, host: &dyn Host) -> Result<()> {
     };
     let images = args.images.iter().map(|path| files::image(path, host));
     let images = images.collect::<Result<Vec<_>, Error>>()?;
-    let (machine, team) = host.team(args.running.machine, args.gpus)?;
+    let machine = host.team(args.running.machine, args.gpus)?;
+    let team = machine.team.as_ref().ok_or_else(|| Error::Internal("there is no team".into()))?;
     let half = args.size.0.map(|n| 0.5 * (n as f64 - 1.0));
     let grid = Grid::new(args.size.0, Affine::new(Matrix3::identity(), -Vector3::from(half)))?;
     let began = Instant::now();
@@ -78,7 +79,7 @@ pub(super) fn run(args: &AtlasBenchArgs, host: &dyn Host) -> Result<()> {
         plans.iter().for_each(|plan| host.tell(Level::Normal, &format!("memory: {plan}").into()));
     };
     let times = iterate(&Construction {
-        team: &team,
+        team,
         grid: &grid,
         source: &source,
         options: &options,

@@ -20,8 +20,6 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use voxalign_compute::ComputeError;
 use voxalign_compute::bench::{self, Measurement, Settings};
-use voxalign_compute::comm::Team;
-use voxalign_compute::select::AnyDevice;
 use voxalign_image::memory::amount;
 use voxalign_jobs::check;
 use voxalign_jobs::machine::{Auto, Machine, MachineOptions, Running};
@@ -43,15 +41,11 @@ pub trait Host: Listener {
     /// A device that is not there.
     fn machine(&self, options: MachineOptions, auto: Auto) -> Result<Machine>;
 
-    /// Starts the devices of all processes, of which this one has so many GPUs.
+    /// Starts the devices of all processes, of which this one has so many GPUs: the [team](Machine::team) of the machine.
     ///
     /// # Errors
     /// As of [`machine`](Self::machine).
-    fn team(
-        &self,
-        options: MachineOptions,
-        gpus: Option<usize>,
-    ) -> Result<(Machine, Team<AnyDevice>)>;
+    fn team(&self, options: MachineOptions, gpus: Option<usize>) -> Result<Machine>;
 
     /// What was shown meanwhile goes.
     fn finish(&self);

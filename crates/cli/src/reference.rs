@@ -89,7 +89,10 @@ fn example(argument: &Arg, default: Option<&str>) -> String {
     }
     let plain = |text: &str| text.parse::<f64>().is_ok() || text == "true" || text == "false";
     let quoted = |text: &str| if plain(text) { text.to_owned() } else { format!("\"{text}\"") };
-    let usual = default.and_then(|d| d.split([';', ' ']).next().map(|d| d.trim_end_matches(',')));
+    // Of the first kind, where it depends on that.
+    let first = default.and_then(|d| d.split(';').next());
+    let first = first.map(|d| d.split_once(": ").map_or(d, |(_, default)| default));
+    let usual = first.and_then(|d| d.split(' ').next().map(|d| d.trim_end_matches(',')));
     let several = argument.get_num_args().is_some_and(|n| n.min_values() > 1)
         || (matches!(argument.get_action(), ArgAction::Append)
             && argument.get_value_delimiter().is_none());

@@ -5,13 +5,15 @@ mod anatomy;
 mod atlas;
 mod deform;
 mod projection;
+mod stack;
 mod surface;
 
 pub(crate) use affine::affine;
 pub(crate) use anatomy::anatomy;
-pub(crate) use atlas::{atlas, regression, stability};
+pub(crate) use atlas::built;
 pub(crate) use deform::deform;
 pub(crate) use projection::{Frames, drr, pose};
+pub(crate) use stack::stack;
 pub(crate) use surface::{surface, surfaces};
 
 use crate::failure::{Failure, Outcome};

@@ -377,7 +377,8 @@ mod tests {
         let said = Error::from(error).to_string();
         assert_eq!(said, "`time_steps` is 0; give a number from 1 to 1000");
         // An error within another keeps its remedy.
-        let source = Box::new(RegisterError::NotFinite { role: "moving", count: 2 });
+        let source =
+            Box::new(RegisterError::NotFinite { role: voxalign_register::Role::Moving, count: 2 });
         let error = PopulationError::Subject { file: "a.nii".into(), source };
         assert!(!error.to_string().contains("--"), "{error}");
         assert_eq!(
@@ -391,7 +392,11 @@ mod tests {
         let said = Error::from(PopulationError::Damaged { path: "a".into(), what });
         assert!(said.to_string().contains("start anew without `resume`"), "{said}");
         let grid = Grid::axis_aligned([2, 3, 4], [1.0; 3]).unwrap().to_string();
-        let error = RegisterError::MaskGrid { role: "fixed mask", mask: grid.clone(), image: grid };
+        let error = RegisterError::MaskGrid {
+            role: voxalign_register::Role::FixedMask,
+            mask: grid.clone(),
+            image: grid,
+        };
         assert!(!error.to_string().contains("--"), "{error}");
         assert!(Error::from(error).to_string().contains("--interpolation nearest"));
     }

@@ -6,6 +6,7 @@ use crate::options::as_text;
 use serde::{Deserialize, Serialize};
 use std::thread::JoinHandle;
 use std::time::Instant;
+use voxalign_compute::comm::Team;
 use voxalign_compute::cpu::{Simd, threads};
 use voxalign_compute::cuda::{self, CompilingAhead, GpuInfo};
 use voxalign_compute::select::{AnyDevice, DeviceChoice, first_gpu};
@@ -23,9 +24,9 @@ pub const VARIABLE: &str = "VOXALIGN_DEVICE";
 pub fn from_environment() -> Result<Option<DeviceChoice>> {
     let Some(value) = std::env::var_os(VARIABLE).filter(|v| !v.is_empty()) else { return Ok(None) };
     let text = value.to_string_lossy();
-    let choice = text
-        .parse()
-        .map_err(|e| Error::input(text!("the environment variable {VARIABLE} is '{text}'; {e}")));
+    let choice = text.parse().map_err(|e: String| {
+        Error::input(text!("the environment variable {VARIABLE} is '{text}'; {e}"))
+    });
     choice.map(Some)
 }
 
@@ -99,6 +100,9 @@ pub struct Machine {
     pub fallback: Option<String>,
     /// What starting the device took.
     pub seconds: f64,
+    /// All devices of all processes, where [`team::start`](crate::team::start) started it; a job that uses several devices
+    /// has this one alone otherwise.
+    pub team: Option<Team<AnyDevice>>,
     /// On a machine that has not compiled its kernels yet.
     _ahead: Option<CompilingAhead>,
 }
@@ -174,7 +178,7 @@ impl Machine {
             ahead = gpu.compile_ahead();
         }
         let seconds = start.elapsed().as_secs_f64();
-        Ok(Self { device, threads, fallback, seconds, _ahead: ahead })
+        Ok(Self { device, threads, fallback, seconds, team: None, _ahead: ahead })
     }
 
     /// As [`start`](Self::start), while the caller does something else, where a GPU may be used.

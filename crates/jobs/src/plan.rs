@@ -2,12 +2,12 @@
 
 use crate::error::{Error, Result};
 use crate::listener::{Listener, reading};
-use crate::run::Input;
+use crate::run::{Input, Role};
 use serde::Serialize;
 use std::path::PathBuf;
 use voxalign_image::{Grid, memory};
 use voxalign_io::image;
-use voxalign_options::text;
+use voxalign_options::{Choice as _, text};
 
 /// What a job would read and write, and about how much memory it takes on the CPU.
 #[derive(Debug, Clone, Serialize)]
@@ -77,16 +77,20 @@ impl Plan {
     }
 
     /// Voxels of the files of a role.
-    pub(crate) fn voxels(&self, role: &str) -> u64 {
-        let of = self.reads.iter().filter(|r| r.role == role).filter_map(|r| r.dims);
+    pub(crate) fn voxels(&self, role: Role) -> u64 {
+        let of = self.reads.iter().filter(|r| r.role == role.name()).filter_map(|r| r.dims);
         of.map(|dims| dims.iter().map(|&n| n as u64).product::<u64>()).sum()
     }
 }
 
 impl Plan {
     /// Voxels of the largest file of some roles.
-    pub(crate) fn largest(&self, roles: &[&str]) -> u64 {
-        let of = self.reads.iter().filter(|r| roles.contains(&&*r.role)).filter_map(|r| r.dims);
+    pub(crate) fn largest(&self, roles: &[Role]) -> u64 {
+        let of = self
+            .reads
+            .iter()
+            .filter(|r| roles.iter().any(|of| r.role == of.name()))
+            .filter_map(|r| r.dims);
         of.map(|dims| dims.iter().map(|&n| n as u64).product::<u64>()).max().unwrap_or(0)
     }
 }

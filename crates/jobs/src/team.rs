@@ -35,13 +35,14 @@ pub fn start(
     gpus: Option<usize>,
     world: &Communicator,
     listener: &dyn Listener,
-) -> Result<(Machine, Team<AnyDevice>)> {
+) -> Result<Machine> {
     let own = neighbours(world)?;
     let threads = options.threads.or_else(|| {
         let all = std::thread::available_parallelism().map_or(1, usize::from);
         (own.count > 1).then(|| (all / own.count).max(1))
     });
-    let machine = world.agree(Machine::start(MachineOptions { threads, ..options }, Auto::Gpu))?;
+    let mut machine =
+        world.agree(Machine::start(MachineOptions { threads, ..options }, Auto::Gpu))?;
     machine.explain(listener);
     let on_gpu = matches!(machine.device, AnyDevice::Cuda(_));
     let all = all_told(world, &on_gpu)?;
@@ -77,7 +78,8 @@ pub fn start(
         }
     };
     let team = Team::new(devices, world.clone())?;
-    Ok((machine, team))
+    machine.team = Some(team);
+    Ok(machine)
 }
 
 /// The GPUs of this process.

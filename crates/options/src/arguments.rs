@@ -26,13 +26,27 @@ fn argument(Declared { parameter: p, help }: Declared, heading: &'static str) ->
     if p.switch.is_some() {
         return arg.help(help).action(ArgAction::SetTrue);
     }
-    let arg = arg.help(format!("{help} [default: {}]", p.default));
+    let arg = arg.help(match p.default.as_str() {
+        "" => help,
+        default => format!("{help} [default: {default}]"),
+    });
     if !p.alternatives.is_empty() {
         let known = p.alternatives.iter().map(|(name, is)| PossibleValue::new(name).help(is));
         return arg.value_name(p.unit).value_parser(PossibleValuesParser::new(known));
     }
     let parse = p.parse;
-    let arg = arg.value_name(p.unit).value_parser(move |text: &str| parse(text));
+    let arg = arg.value_name(p.unit);
+    let arg =
+        match p.list {
+            // Each value by itself.
+            true => arg.action(ArgAction::Append).value_delimiter(',').value_parser(
+                move |text: &str| match text {
+                    "" => Err("a value is missing beside a comma".to_owned()),
+                    text => parse(text),
+                },
+            ),
+            false => arg.value_parser(move |text: &str| parse(text)),
+        };
     arg.allow_hyphen_values(p.hyphens).allow_negative_numbers(p.negative)
 }
 
@@ -43,8 +57,8 @@ fn values(declared: Vec<Declared>, matches: &ArgMatches) -> Values {
             let turned = matches.try_get_one::<bool>(p.name).ok().flatten();
             return turned.filter(|turned| **turned).map(|_| (p.name, (!default).to_string()));
         }
-        let text = matches.try_get_one::<String>(p.name).ok().flatten();
-        text.map(|text| (p.name, text.clone()))
+        let all = matches.try_get_many::<String>(p.name).ok().flatten()?;
+        Some((p.name, all.cloned().collect::<Vec<_>>().join(",")))
     };
     declared.into_iter().filter_map(given).collect()
 }

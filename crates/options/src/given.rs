@@ -168,9 +168,19 @@ impl<K: Choice, U: UseOf<K>> Chosen<K, U> {
                 let names: Vec<_> = of.iter().map(|(name, _)| *name).collect();
                 help = format!("{help}; for {}", names.join(", "));
             }
-            let others = of.iter().filter(|(_, default)| *default != parameter.default);
-            let others: String = others.map(|(name, d)| format!("; {name}: {d}")).collect();
-            parameter.default.push_str(&others);
+            let mut each: Vec<(Vec<&str>, String)> = Vec::new();
+            for (name, default) in of {
+                match each.iter_mut().find(|(_, known)| *known == default) {
+                    Some((names, _)) => names.push(name),
+                    None => each.push((vec![name], default)),
+                }
+            }
+            if each.len() > 1 {
+                let of = |(names, default): (Vec<&str>, String)| {
+                    format!("{}: {default}", names.join(", "))
+                };
+                parameter.default = each.into_iter().map(of).collect::<Vec<_>>().join("; ");
+            }
             Declared { parameter, help }
         };
         all.into_iter().map(declared).collect()

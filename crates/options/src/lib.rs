@@ -36,6 +36,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+// What the macros write is found here, too.
+#[cfg(test)]
+extern crate self as voxalign_options;
+
 #[cfg(feature = "clap")]
 mod arguments;
 mod choice;
@@ -60,6 +64,8 @@ pub mod private {
     pub use clap;
     pub use serde;
     pub use serde_json;
+
+    pub use crate::text::{Argument, Nested, Shown};
 }
 
 /// `clap`'s enumeration of values for a [`Choice`], where this crate is built with it.

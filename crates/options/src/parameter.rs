@@ -24,6 +24,8 @@ pub struct Parameter {
     pub hyphens: bool,
     /// Whether values may be negative numbers.
     pub negative: bool,
+    /// Whether it is a list, with commas between its values.
+    pub list: bool,
     /// The value as it is typed, from a text that stands for it; what it should be otherwise.
     pub parse: fn(&str) -> Result<String, String>,
     /// The value as data, from what is typed.

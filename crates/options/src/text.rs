@@ -1,6 +1,7 @@
 //! Messages that name options as data.
 
 use crate::OptionError;
+use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
 
 /// A part of a message.
@@ -19,7 +20,10 @@ pub enum Part {
 
 /// A message in which options are parts of their own, so that each program can say them in its way.
 ///
-/// [`text!`](crate::text) makes it of a format string in which options stand in backticks.
+/// As data it is the text with options in backticks, and read back words alone.
+///
+/// [`text!`](crate::text) makes it of a format string in which options stand in backticks. A `Text` among its arguments keeps its
+/// options.
 ///
 /// ```
 /// use voxalign_options::text;
@@ -30,16 +34,24 @@ pub enum Part {
 /// let typed = message.said(&|name, value| format!("--{name}{}", value.map_or(String::new(), |v| format!("={v}"))));
 /// assert_eq!(typed, "--geometry has 2 views; leave --model=lddmm out of a`b.toml");
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
 pub struct Text {
     parts: Vec<Part>,
 }
 
 impl Text {
-    /// Of parts.
+    /// Of parts; words that follow each other become one.
     #[must_use]
     pub fn new(parts: Vec<Part>) -> Self {
-        Self { parts }
+        let mut all: Vec<Part> = Vec::with_capacity(parts.len());
+        for part in parts {
+            match (all.last_mut(), part) {
+                (Some(Part::Words(before)), Part::Words(words)) => before.push_str(&words),
+                (_, part) => all.push(part),
+            }
+        }
+        Self { parts: all }
     }
 
     /// A single option, such as `bins`, or one with a value, such as `model = lddmm`.
@@ -97,6 +109,12 @@ impl Text {
         text
     }
 
+    /// Whether some words are in it; its options are in backticks.
+    #[must_use]
+    pub fn contains(&self, words: &str) -> bool {
+        self.to_string().contains(words)
+    }
+
     /// Messages with words between them.
     #[must_use]
     pub fn joined(all: impl IntoIterator<Item = Self>, between: &str) -> Self {
@@ -109,7 +127,7 @@ impl Text {
     #[must_use]
     pub fn and(mut self, other: impl Into<Self>) -> Self {
         self.parts.extend(other.into().parts);
-        self
+        Self::new(self.parts)
     }
 }
 
@@ -127,6 +145,12 @@ impl Display for Text {
 impl From<String> for Text {
     fn from(words: String) -> Self {
         Self::new(vec![Part::Words(words)])
+    }
+}
+
+impl From<Text> for String {
+    fn from(text: Text) -> Self {
+        text.to_string()
     }
 }
 
@@ -160,9 +184,73 @@ impl From<OptionError> for Text {
     }
 }
 
+/// An argument of [`text!`](crate::text).
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Argument<'a, T: ?Sized>(pub &'a T);
+
+/// What a text among the arguments is: its parts.
+#[doc(hidden)]
+pub trait Nested {
+    fn part_of(&self) -> Text;
+}
+
+/// What any other argument is, which the compiler chooses where the first trait has nothing: words.
+#[doc(hidden)]
+pub trait Shown {
+    fn part_of(&self) -> Text;
+}
+
+macro_rules! nested {
+    ($($type:ty),+) => {$(
+        impl Nested for Argument<'_, $type> {
+            fn part_of(&self) -> Text {
+                (*self.0).clone().into()
+            }
+        }
+
+        impl Nested for Argument<'_, &$type> {
+            fn part_of(&self) -> Text {
+                (**self.0).clone().into()
+            }
+        }
+
+        impl Nested for Argument<'_, &&$type> {
+            fn part_of(&self) -> Text {
+                (***self.0).clone().into()
+            }
+        }
+    )+};
+}
+
+nested!(Text, OptionError);
+
+impl<T: Display + ?Sized> Shown for &Argument<'_, T> {
+    fn part_of(&self) -> Text {
+        self.0.to_string().into()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_within_texts_keep_their_options() {
+        let (inner, count) = (crate::text!("give `bins` or `model = lddmm`"), 3);
+        let error = OptionError::value("sigma", 0, "give more");
+        let all = [
+            crate::text!("{count:>2} of {}: {inner}; see `step`", "a`b`"),
+            crate::text!("{}; {error}", &inner),
+            crate::text!("{again}", again = inner.clone()),
+        ];
+        let options = |text: &Text| text.options().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(options(&all[0]), ["bins", "model", "step"]);
+        assert_eq!(options(&all[1]), ["bins", "model", "sigma"]);
+        assert_eq!(all[2], inner);
+        let said = " 3 of a`b`: give `bins` or `model = lddmm`; see `step`";
+        assert_eq!(all[0].to_string(), said);
+    }
 
     #[test]
     fn words_of_other_libraries() {

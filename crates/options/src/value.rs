@@ -13,6 +13,9 @@ pub trait Value: Sized {
     /// Whether a text of a value may be a negative number.
     const NEGATIVE: bool = false;
 
+    /// Whether it is a list, with commas between its values.
+    const LIST: bool = false;
+
     /// Reads a value as it is typed.
     ///
     /// # Errors
@@ -46,6 +49,7 @@ macro_rules! integers {
     ($($type:ty),+) => {$(
         impl Value for $type {
             const UNIT: &'static str = "N";
+            const NEGATIVE: bool = <$type>::MIN != 0;
 
             fn parse(text: &str) -> Result<Self, String> {
                 text.trim().parse().map_err(|_| format!("'{text}' is not one: give a whole number"))
@@ -62,7 +66,7 @@ macro_rules! integers {
     )+};
 }
 
-integers!(usize, u64);
+integers!(usize, u64, i32);
 
 impl Value for f64 {
     const UNIT: &'static str = "X";
@@ -102,10 +106,36 @@ impl Value for bool {
     }
 }
 
+impl<T: Value> Value for Vec<T> {
+    const UNIT: &'static str = T::UNIT;
+    const HYPHENS: bool = T::HYPHENS || T::NEGATIVE;
+    const LIST: bool = true;
+
+    fn parse(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Ok(Vec::new());
+        }
+        text.split(',').map(T::parse).collect()
+    }
+
+    fn text(&self) -> String {
+        self.iter().map(T::text).collect::<Vec<_>>().join(",")
+    }
+
+    fn usable(&self) -> Result<(), String> {
+        self.iter().try_for_each(T::usable)
+    }
+
+    fn json(&self) -> Json {
+        self.iter().map(T::json).collect()
+    }
+}
+
 impl<T: Value> Value for Option<T> {
     const UNIT: &'static str = T::UNIT;
     const HYPHENS: bool = T::HYPHENS;
     const NEGATIVE: bool = T::NEGATIVE;
+    const LIST: bool = T::LIST;
 
     fn parse(text: &str) -> Result<Self, String> {
         T::parse(text).map(Some)

@@ -77,7 +77,7 @@ mod tests {
         let verdict = |rank: usize| {
             let checks =
                 odd().into_iter().map(|v| Check::new("mean cost", v, "at most 1", v <= 1.0));
-            Verdict::new(checks.collect(), vec![format!("of rank {rank}")])
+            Verdict::new(checks.collect(), vec![format!("of rank {rank}").into()])
         };
         let all: Vec<Vec<Verdict>> = std::thread::scope(|scope| {
             let threads: Vec<_> = Communicator::local(3)
@@ -90,7 +90,7 @@ mod tests {
             assert_eq!(told.len(), 3);
             for (rank, told) in told.iter().enumerate() {
                 assert!(!told.good);
-                assert_eq!(told.remarks, [format!("of rank {rank}")]);
+                assert_eq!(told.remarks, [format!("of rank {rank}").into()]);
                 let values: Vec<u64> = told.checks.iter().map(|c| c.value.to_bits()).collect();
                 assert_eq!(values, odd().iter().map(|v| v.to_bits()).collect::<Vec<_>>());
             }

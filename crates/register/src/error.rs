@@ -1,11 +1,58 @@
 //! The errors of this crate.
 
 use crate::compare::{CompareError, same_grid};
+use std::fmt::{self, Display, Formatter};
 use thiserror::Error;
 use voxalign_compute::error::ComputeError;
 use voxalign_image::memory::OutOfMemory;
 use voxalign_image::{Grid, ImageError, ImageView};
 use voxalign_options::OptionError;
+
+/// What an image is to a registration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The image that stays.
+    Fixed,
+    /// The image that is brought to it.
+    Moving,
+    /// What counts of the fixed image.
+    FixedMask,
+    /// What counts of the moving image.
+    MovingMask,
+    /// How much each voxel of the fixed image counts.
+    FixedWeight,
+    /// The fixed image of a further channel.
+    FixedChannel,
+    /// An image of a population.
+    Subject,
+    /// The CT that X-ray images are simulated of.
+    Ct,
+    /// An X-ray image.
+    Xray,
+}
+
+impl Role {
+    /// The mask that goes with an image.
+    pub(crate) fn mask(self) -> Self {
+        if self == Self::Moving { Self::MovingMask } else { Self::FixedMask }
+    }
+}
+
+impl Display for Role {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Fixed => "fixed",
+            Self::Moving => "moving",
+            Self::FixedMask => "fixed mask",
+            Self::MovingMask => "moving mask",
+            Self::FixedWeight => "fixed weight",
+            Self::FixedChannel => "fixed image of a further channel",
+            Self::Subject => "subject's",
+            Self::Ct => "CT",
+            Self::Xray => "X-ray",
+        })
+    }
+}
 
 /// What can go wrong in a registration.
 #[derive(Debug, Error)]
@@ -29,8 +76,8 @@ pub enum RegisterError {
          check that it is the image meant"
     )]
     Constant {
-        /// `fixed` or `moving`.
-        role: &'static str,
+        /// Which image.
+        role: Role,
         /// The value.
         value: f32,
         /// ` inside its mask` where there is one, else nothing.
@@ -42,8 +89,8 @@ pub enum RegisterError {
         if *.count == 1 { " that is" } else { "s that are" }
     )]
     NotFinite {
-        /// `fixed` or `moving`.
-        role: &'static str,
+        /// Which image.
+        role: Role,
         /// How many.
         count: usize,
     },
@@ -51,7 +98,7 @@ pub enum RegisterError {
     #[error("the {role} selects no voxel; at least some of its values must be above 0")]
     EmptyMask {
         /// Which mask.
-        role: &'static str,
+        role: Role,
     },
     /// Masks of both images, or a mask and the fields of view, share nothing.
     #[error(
@@ -69,7 +116,7 @@ pub enum RegisterError {
     #[error("the {role} is not on the grid of its image: the {role} has {mask}, the image {image}")]
     MaskGrid {
         /// Which mask.
-        role: &'static str,
+        role: Role,
         /// Its grid in words.
         mask: String,
         /// The image's grid in words.
@@ -99,8 +146,8 @@ pub enum RegisterError {
         if *.samples == 1 { "s" } else { "" }
     )]
     TooFew {
-        /// `fixed` or `moving`.
-        role: &'static str,
+        /// Which image.
+        role: Role,
         /// Voxels.
         samples: usize,
         /// Voxels needed.
@@ -112,8 +159,8 @@ pub enum RegisterError {
          z as its flat axis: reorder its axes first"
     )]
     FlatAxis {
-        /// `fixed` or `moving`.
-        role: &'static str,
+        /// Which image.
+        role: Role,
         /// `x` or `y`.
         axis: char,
         /// Sizes along x, y, z.
@@ -156,16 +203,16 @@ impl RegisterError {
         apart || self.role().is_some()
     }
 
-    /// The image that it is about, where it is about one: `fixed`, `moving`, `fixed mask` and so on.
+    /// The image that it is about, where it is about one.
     #[must_use]
-    pub fn role(&self) -> Option<&'static str> {
+    pub fn role(&self) -> Option<Role> {
         match self {
             Self::Constant { role, .. }
             | Self::NotFinite { role, .. }
             | Self::EmptyMask { role }
             | Self::MaskGrid { role, .. }
             | Self::TooFew { role, .. }
-            | Self::FlatAxis { role, .. } => Some(role),
+            | Self::FlatAxis { role, .. } => Some(*role),
             _ => None,
         }
     }
@@ -175,7 +222,7 @@ impl RegisterError {
 pub type Result<T, E = RegisterError> = std::result::Result<T, E>;
 
 /// Checks that a mask, or another image that goes with one on `grid`, is on that grid.
-pub(crate) fn check_grid(role: &'static str, mask: ImageView<'_>, grid: &Grid) -> Result<()> {
+pub(crate) fn check_grid(role: Role, mask: ImageView<'_>, grid: &Grid) -> Result<()> {
     same_grid(mask.grid(), grid).map_err(|_| RegisterError::MaskGrid {
         role,
         mask: mask.grid().to_string(),
@@ -190,7 +237,7 @@ mod tests {
     #[test]
     fn one_voxel_is_no_plural() {
         let said =
-            |samples| RegisterError::TooFew { role: "fixed", samples, needed: 16 }.to_string();
+            |samples| RegisterError::TooFew { role: Role::Fixed, samples, needed: 16 }.to_string();
         assert!(said(1).contains("only 1 voxel that counts;"), "{}", said(1));
         assert!(said(2).contains("only 2 voxels that count;"), "{}", said(2));
     }

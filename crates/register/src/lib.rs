@@ -117,7 +117,7 @@ pub mod search;
 pub mod similarity;
 pub mod verdict;
 
-pub use error::{RegisterError, Result};
+pub use error::{RegisterError, Result, Role};
 pub use progress::{Event, Progress, Silent};
 pub use verdict::{Check, Remedy, Verdict};
 pub use voxalign_options::Choice;

@@ -2,7 +2,7 @@
 
 use crate::numbers::null_is_nan;
 use serde::{Deserialize, Serialize};
-use voxalign_options::Choice;
+use voxalign_options::{Choice, Text};
 
 /// What helps where a check fails. The library says which; a program says it with the names of its own
 /// options, see [`Verdict::worded`].
@@ -254,13 +254,13 @@ pub struct Verdict {
     /// All that was checked.
     pub checks: Vec<Check>,
     /// What to look at although no check failed.
-    pub remarks: Vec<String>,
+    pub remarks: Vec<Text>,
 }
 
 impl Verdict {
     /// The verdict from checks and remarks.
     #[must_use]
-    pub fn new(checks: Vec<Check>, remarks: Vec<String>) -> Self {
+    pub fn new(checks: Vec<Check>, remarks: Vec<Text>) -> Self {
         Self { good: checks.iter().all(|c| c.passed), checks, remarks }
     }
 
@@ -282,9 +282,14 @@ impl Verdict {
         Self::new(self.checks, self.remarks)
     }
 
-    /// This verdict with its remedies in the words of a program.
+    /// This verdict with its remedies and remarks in the words of a program.
     #[must_use]
-    pub fn worded(mut self, words: impl Fn(Remedy) -> String) -> Self {
+    pub fn worded(
+        mut self,
+        words: impl Fn(Remedy) -> String,
+        said: impl Fn(&Text) -> String,
+    ) -> Self {
+        self.remarks.iter_mut().for_each(|remark| *remark = said(remark).into());
         for check in &mut self.checks {
             if let Some(remedy) = check.remedy_code {
                 check.remedy = words(remedy);
@@ -351,7 +356,7 @@ mod tests {
         assert_eq!(bad.remedies(), [Remedy::BetterStart.summary()]);
         let both = verdict("error", false).after("affine part", &bad, Remedy::Smoother);
         assert_eq!(both.remedies(), [Remedy::Smoother.summary()]);
-        let worded = both.worded(|remedy| format!("see {}", remedy.name()));
+        let worded = both.worded(|remedy| format!("see {}", remedy.name()), Text::to_string);
         assert_eq!(worded.remedies(), ["see smoother"]);
     }
 

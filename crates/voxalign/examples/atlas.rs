@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stdout)]
 
-use voxalign::{Caller, Communicator, Error, Given, MachineOptions, Silent, atlas, team};
+use voxalign::{Auto, Caller, Error, Given, Job, Judged, Machine, MachineOptions, Silent, atlas};
 
 /// Builds it with voxels of `spacing` mm, and says whether it can be used.
 pub fn build(
@@ -16,15 +16,10 @@ pub fn build(
     if let Some(schedule) = schedule {
         job.options.matching.multiscale = Given::default().with("schedule", schedule)?;
     }
-    let alone = Communicator::single();
-    let (machine, team) = team::start(MachineOptions::default(), None, &alone, &Silent)?;
-    match job.run(&machine, &team, &Caller::default(), &Silent)? {
-        atlas::Built::Atlas(done) => {
-            println!("verdict: {}", done.record.verdict.summary());
-            Ok(done.is_good())
-        }
-        _ => Ok(true),
-    }
+    let machine = Machine::start(MachineOptions::default(), Auto::Gpu)?;
+    let done = job.run(&machine, &Caller::default(), &Silent)?;
+    println!("verdict: {}", done.record.verdict().summary());
+    Ok(done.is_good())
 }
 
 #[allow(dead_code)]

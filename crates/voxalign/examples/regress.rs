@@ -3,21 +3,15 @@
 
 #![allow(clippy::print_stdout)]
 
-use voxalign::{Caller, Communicator, Error, MachineOptions, Silent, atlas, options, team};
+use voxalign::{Auto, Caller, Error, Job, Judged, Machine, MachineOptions, Silent, atlas, options};
 
 /// Runs a job whose options are the lines of a TOML file.
 pub fn run(text: &str) -> Result<bool, Error> {
     let job: atlas::Job = options::from_toml(text)?;
-    let alone = Communicator::single();
-    let (machine, team) = team::start(MachineOptions::default(), None, &alone, &Silent)?;
-    let verdict = match job.run(&machine, &team, &Caller::default(), &Silent)? {
-        atlas::Built::Atlas(done) => done.record.verdict,
-        atlas::Built::Regression(done) => done.record.verdict,
-        atlas::Built::Stability(done) => done.record.verdict,
-        atlas::Built::Elsewhere => return Ok(true),
-    };
-    println!("verdict: {}", verdict.summary());
-    Ok(verdict.good)
+    let machine = Machine::start(MachineOptions::default(), Auto::Gpu)?;
+    let done = job.run(&machine, &Caller::default(), &Silent)?;
+    println!("verdict: {}", done.record.verdict().summary());
+    Ok(done.is_good())
 }
 
 #[allow(dead_code)]

@@ -2,14 +2,14 @@
 
 #![allow(clippy::print_stdout)]
 
-use voxalign::stack::{Job, Operation};
-use voxalign::{Auto, Caller, Error, Machine, MachineOptions, Silent};
+use voxalign::stack::{self, Operation};
+use voxalign::{Auto, Caller, Error, Job, Machine, MachineOptions, Silent};
 
 /// Writes the mean of images, and gives the seconds that it took.
 pub fn mean(images: &[String], out: &str) -> Result<f64, Error> {
-    let job = Job::new(Operation::Mean, images, out);
+    let job = stack::Job::new(Operation::Mean, images, out);
     let machine = Machine::start(MachineOptions::default(), Auto::Cpu)?;
-    Ok(job.run(&machine, &Caller::default(), &Silent)?.trace.wall())
+    Ok(job.run(&machine, &Caller::default(), &Silent)?.record.timings["total"])
 }
 
 #[allow(dead_code)]

@@ -50,3 +50,4 @@ pub use voxalign_jobs::{
 pub use voxalign_options::{Chosen, Given, OptionError, Text};
 pub use voxalign_register::carry::{PointMap, Step};
 pub use voxalign_register::{Choice, Event, Progress, Verdict};
+pub use voxalign_report::Judged;

@@ -1,7 +1,6 @@
 use super::plan::Count;
 use super::*;
 use std::sync::Mutex;
-use voxalign_compute::comm::Team;
 use voxalign_compute::cpu::Cpu;
 use voxalign_compute::cuda::Cuda;
 use voxalign_jobs::machine::{Machine, MachineOptions};
@@ -31,7 +30,7 @@ impl Host for Lines {
         Machine::start(options, auto)
     }
 
-    fn team(&self, _: MachineOptions, _: Option<usize>) -> Result<(Machine, Team<AnyDevice>)> {
+    fn team(&self, _: MachineOptions, _: Option<usize>) -> Result<Machine> {
         Err(Error::input("no processes"))
     }
 

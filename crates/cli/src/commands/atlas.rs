@@ -1,13 +1,14 @@
 //! `voxalign atlas`: builds the unbiased mean of many images.
 
 use super::job;
-use crate::args::{JobArgs, caller};
+use crate::args::JobArgs;
 use crate::failure::{Failure, Outcome};
 use crate::progress::Talk;
-use crate::{config, device, ranks, tables};
+use crate::{device, ranks, tables};
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use voxalign_jobs::atlas::{Built, Job, from_one};
+use voxalign_jobs::Job as _;
+use voxalign_jobs::atlas::{Job, from_one};
 use voxalign_jobs::team;
 
 /// What `voxalign atlas --help` says at its end.
@@ -95,43 +96,28 @@ pub(crate) struct OnTeam {
     gpus: Option<usize>,
 }
 
-/// Builds the atlas.
-pub(crate) fn run(args: AtlasArgs) -> Result<Outcome, Failure> {
-    let check = |of: &OnTeam| Ok(of.job.options.check()?);
-    let (args, origin, notes) = job::complete(args, "atlas", check)?;
-    if ranks::is_first() {
-        config::say(&notes, args.run.talk());
+impl job::Of for OnTeam {
+    type Job = Job;
+
+    fn job(&self) -> &Job {
+        &self.job
     }
-    with_all(&args).map_err(|e| origin.blame(e))
+
+    fn tells_plan(&self) -> Result<bool, Failure> {
+        Ok(ranks::world()?.is_first())
+    }
 }
 
-/// Builds the atlas, once all arguments are known.
-fn with_all(args: &AtlasArgs) -> Result<Outcome, Failure> {
-    let OnTeam { job, gpus } = &args.job;
-    job.options.check()?;
-    if job.output.as_os_str().is_empty() {
-        return Err(job::missing("the output folder -o DIR", "atlas"));
-    }
-    let (caller, printer) = (caller("atlas", args.config.as_ref()), args.run.printer());
-    let ready = job.ready(&caller, &printer)?;
-    if args.dry_run {
-        // One process says it for all.
-        return match ranks::world()?.is_first() {
-            true => tables::plan(&ready.plan()?, args.json),
-            false => Ok(Outcome::Good),
-        };
-    }
-    let (machine, team) = team::start(args.run.running.machine, *gpus, ranks::world()?, &printer)?;
-    device::start_threads(Some(machine.threads))?;
-    device::keep(&machine);
-    let built = ready.run(&machine, &team)?;
-    printer.finish();
-    let talk = if ranks::is_first() { args.run.talk() } else { Talk::Quiet };
-    let how = (args.json, talk);
-    match &built {
-        Built::Atlas(done) => tables::tell(done, how, tables::atlas),
-        Built::Regression(done) => tables::tell(done, how, tables::regression),
-        Built::Stability(done) => tables::tell(done, how, tables::stability),
-        Built::Elsewhere => Ok(Outcome::Good),
-    }
+/// Builds the atlas.
+pub(crate) fn run(args: AtlasArgs) -> Result<Outcome, Failure> {
+    job::with(args, |args, caller, printer| {
+        let OnTeam { job, gpus } = &args.job;
+        let machine = team::start(args.run.running.machine, *gpus, ranks::world()?, printer)?;
+        device::start_threads(Some(machine.threads))?;
+        device::keep(&machine);
+        let done = job.find(&machine, (), caller, printer)?;
+        printer.finish();
+        let talk = if ranks::is_first() { args.run.talk() } else { Talk::Quiet };
+        tables::tell(&done, (args.json, talk), tables::built)
+    })
 }

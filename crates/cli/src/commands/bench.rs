@@ -7,8 +7,6 @@ use crate::{device, interrupt, output, ranks};
 use voxalign_bench::Host;
 
 pub(crate) use voxalign_bench::BenchArgs;
-use voxalign_compute::comm::Team;
-use voxalign_compute::select::AnyDevice;
 use voxalign_jobs::machine::{Auto, Machine, MachineOptions};
 use voxalign_jobs::{Error, Level, Listener, Result, team};
 use voxalign_options::Text;
@@ -46,16 +44,12 @@ impl Host for Program {
         device::start(options, auto, &self.0).map_err(said)
     }
 
-    fn team(
-        &self,
-        options: MachineOptions,
-        gpus: Option<usize>,
-    ) -> Result<(Machine, Team<AnyDevice>)> {
+    fn team(&self, options: MachineOptions, gpus: Option<usize>) -> Result<Machine> {
         let world = ranks::world().map_err(said)?;
-        let (machine, team) = team::start(options, gpus, world, &self.0)?;
+        let machine = team::start(options, gpus, world, &self.0)?;
         device::start_threads(Some(machine.threads)).map_err(said)?;
         device::keep(&machine);
-        Ok((machine, team))
+        Ok(machine)
     }
 
     fn finish(&self) {

@@ -4,7 +4,7 @@ use crate::args::{JobArgs, caller};
 use crate::config::{self, Merged, Origin};
 use crate::failure::{Failure, Outcome};
 use crate::progress::Printer;
-use crate::tables;
+use crate::{ranks, tables};
 use clap::Args;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -13,7 +13,7 @@ use voxalign_jobs::{Caller, Job};
 
 /// The arguments with those of the configuration file, where one is given; which are from there, and what of it was left
 /// out.
-pub(crate) fn complete<J>(
+fn complete<J>(
     args: JobArgs<J>,
     name: &str,
     check: impl Fn(&J) -> Result<(), Failure>,
@@ -28,26 +28,56 @@ where
 }
 
 /// That something has to be given.
-pub(crate) fn missing(what: &str, name: &str) -> Failure {
+fn missing(what: &str, name: &str) -> Failure {
     Failure::input(format!("{what} is missing; see `voxalign {name} --help`"))
 }
 
+/// The arguments of a job: the job itself, or with what says how the program runs it.
+pub(crate) trait Of: Args + Default + Serialize + DeserializeOwned {
+    /// The job.
+    type Job: Job;
+
+    /// The job.
+    fn job(&self) -> &Self::Job;
+
+    /// Whether this process is to say what all of them would do.
+    fn tells_plan(&self) -> Result<bool, Failure> {
+        Ok(true)
+    }
+}
+
+impl<J: Job + Args> Of for J {
+    type Job = J;
+
+    fn job(&self) -> &J {
+        self
+    }
+}
+
 /// Completes and checks the arguments, and does the work, unless only what it would be is asked for.
-pub(crate) fn with<J: Job + Args>(
-    args: JobArgs<J>,
-    work: impl FnOnce(&JobArgs<J>, &Caller, &Printer) -> Result<Outcome, Failure>,
+pub(crate) fn with<A: Of>(
+    args: JobArgs<A>,
+    work: impl FnOnce(&JobArgs<A>, &Caller, &Printer) -> Result<Outcome, Failure>,
 ) -> Result<Outcome, Failure> {
-    let (args, origin, notes) = complete(args, J::NAME, |job: &J| Ok(job.check_options()?))?;
-    config::say(&notes, args.run.talk());
+    let name = A::Job::NAME;
+    let (args, origin, notes) = complete(args, name, |args: &A| Ok(args.job().check_options()?))?;
+    if ranks::is_first() {
+        config::say(&notes, args.run.talk());
+    }
     let all = || {
-        if let Some(what) = args.job.missing() {
-            return Err(missing(what, J::NAME));
+        let job = args.job.job();
+        if let Some(what) = job.missing() {
+            return Err(missing(what, name));
         }
-        let (caller, printer) = (caller(J::NAME, args.config.as_ref()), args.run.printer());
+        let (caller, printer) = (caller(name, args.config.as_ref()), args.run.printer());
         if args.dry_run {
-            return tables::plan(&args.job.plan(&caller, &printer)?, args.json);
+            let plan = job.plan(&caller, &printer)?;
+            return match args.job.tells_plan()? {
+                true => tables::plan(&plan, args.json),
+                false => Ok(Outcome::Good),
+            };
         }
-        args.job.check(&caller, &printer)?;
+        job.check(&caller, &printer)?;
         work(&args, &caller, &printer)
     };
     all().map_err(|e| origin.blame(e))

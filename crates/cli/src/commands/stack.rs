@@ -1,15 +1,11 @@
 //! `voxalign stack`: operators over many images, streamed through bounded memory.
 
-use crate::args::{JobArgs, caller};
+use super::job;
+use crate::args::JobArgs;
 use crate::failure::{Failure, Outcome};
-use crate::output;
 use crate::progress::Talk;
 use crate::tables;
-use voxalign_jobs::machine::Auto;
-
-use voxalign_jobs::stack::{Job, Made};
-use voxalign_register::Choice;
-use voxalign_report::Figure;
+use voxalign_jobs::stack::Job;
 
 /// What `voxalign stack --help` says at its end.
 pub(crate) const EXAMPLES: &str = "\
@@ -36,34 +32,6 @@ pub(crate) type StackArgs = JobArgs<Job>;
 
 /// Makes the result.
 pub(crate) fn run(args: StackArgs) -> Result<Outcome, Failure> {
-    let (talk, json, job) = (args.run.talk(), args.json, &args.job);
-    let (caller, printer) = (caller("stack", None), args.run.printer());
-    let ready = job.ready(&caller, &printer)?;
-    if args.dry_run {
-        return tables::plan(&ready.plan()?, json);
-    }
-    let machine = args.run.machine(Auto::Cpu)?;
-    let Made { done, trace } = ready.run(&machine)?;
-    printer.finish();
-    let record = &done.record;
-    if json {
-        output::text(record.to_json().as_bytes());
-        return Ok(Outcome::Good);
-    }
-    if talk > Talk::Quiet {
-        if let Some(total) = record.figures.get(Figure::TotalEnergy) {
-            output::line(&format!("total energy: {total}"));
-        }
-        let count = record.figures.get(Figure::Images).unwrap_or_default();
-        let name = job.operation.name();
-        output::line(&format!("{name} of {count} images on {}", machine.name()));
-    }
-    if talk == Talk::Verbose {
-        let bound = trace.bound();
-        output::line(&format!("{:.3} s; the slowest stage took {bound:.3} s", trace.wall()));
-        for (i, stage) in trace.stages.iter().enumerate() {
-            output::line(&format!("  {}: {:.3} s", stage.name, trace.busy(i)));
-        }
-    }
-    Ok(Outcome::Good)
+    let times = args.run.talk() == Talk::Verbose;
+    job::run(args, |record, output| tables::stack(record, output, times))
 }

@@ -63,6 +63,6 @@ pub(crate) fn run(args: SurfaceArgs) -> Result<Outcome, Failure> {
         }
         let made = args.job.run_each(&args.run.machine(Job::AUTO)?, caller, printer)?;
         printer.finish();
-        tables::tell(&made.done, (args.json, args.run.talk()), tables::surfaces)
+        tables::tell(&made, (args.json, args.run.talk()), tables::surfaces)
     })
 }

@@ -2,14 +2,25 @@
 
 use crate::output::{self, Print, Table};
 use std::path::Path;
+use voxalign_jobs::atlas::Built;
 use voxalign_population::atlas::Spread;
 use voxalign_register::Verdict;
 use voxalign_report::regression::RegressionRecord;
 use voxalign_report::stability::StabilityRecord;
 use voxalign_report::{AtlasRecord, Figure, Provenance, When};
 
-/// Prints what came out.
-pub(crate) fn atlas(record: &AtlasRecord, folder: &Path) {
+/// Prints what came out; nothing where another process does.
+pub(crate) fn built(record: &Built, folder: &Path) {
+    match record {
+        Built::Atlas(record) => atlas(record, folder),
+        Built::Regression(record) => regression(record, folder),
+        Built::Stability(record) => stability(record, folder),
+        Built::Elsewhere(_) => {}
+    }
+}
+
+/// Prints an atlas.
+fn atlas(record: &AtlasRecord, folder: &Path) {
     let mut table = Table::new(["", "after affine alignment", "atlas"]);
     for (name, figure, digits) in [
         ("entropy, bits", Figure::Entropy, 3),
@@ -68,7 +79,7 @@ pub(super) fn end(provenance: &Provenance, verdict: &Verdict, folder: &Path) {
 }
 
 /// Prints what came out of a test of stability.
-pub(crate) fn stability(record: &StabilityRecord, folder: &Path) {
+fn stability(record: &StabilityRecord, folder: &Path) {
     let mut table =
         Table::new(["subjects", "cohorts", "affine: entropy, bits", "+-", "atlas", "+-"]);
     let deviation = |s: Spread| s.standard_deviation.map_or("-".to_owned(), |d| format!("{d:.4}"));
@@ -89,7 +100,7 @@ pub(crate) fn stability(record: &StabilityRecord, folder: &Path) {
 }
 
 /// Prints what came out of a regression.
-pub(crate) fn regression(record: &RegressionRecord, folder: &Path) {
+fn regression(record: &RegressionRecord, folder: &Path) {
     let mut table = Table::new([
         record.covariate.as_str(),
         "subjects",

@@ -177,9 +177,9 @@ fn surfaces() {
     use voxalign::surface::{Job, Voxels, make};
     let machine = voxalign::Machine::start(Default::default(), voxalign::Auto::Cpu).unwrap();
     let map = voxalign_io::image::read_labels(&labels).unwrap();
-    let mut job: Job =
-        from_toml(&format!("image = '{labels}'\noutput = 'c.gii'\nlabel = [1]")).unwrap();
-    job.options.shape.triangles = Some(2000);
+    let job: Job =
+        from_toml(&format!("image = '{labels}'\noutput = 'c.gii'\nlabel = [1]\ntriangles = 2000"))
+            .unwrap();
     let of = |voxels| make(&machine.device, voxels, &job.options, &voxalign::Silent);
     let (mesh, found) = of(Voxels::Labels(&map)).unwrap();
     let (written, _) = voxalign_io::mesh::read(place.path("a.gii"), &Default::default()).unwrap();

@@ -36,7 +36,7 @@ use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Transform, Volume};
 use voxalign_io::image::{self, DataType};
 use voxalign_io::transform::Geometry;
-use voxalign_options::text;
+use voxalign_options::{Text, text};
 use voxalign_register::linear::{AffineInput, AffineOptions, AffineResult, Init, register_affine};
 use voxalign_register::resample::MovingImage;
 use voxalign_report::RunRecord;
@@ -125,7 +125,7 @@ pub struct Registered {
     /// The moving image on the fixed one before and after, with scores.
     pub views: Views,
     /// What the reader of the result should know that no check can see.
-    pub remarks: Vec<String>,
+    pub remarks: Vec<Text>,
     /// The value outside of the moving image.
     outside: f32,
 }
@@ -243,7 +243,7 @@ impl crate::Job for Job {
     fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
         self.check(caller, listener)?;
         let plan = self.as_run(caller, listener).plan(&self.files(), &OUTPUTS)?;
-        let voxels = plan.voxels("fixed") + plan.voxels("moving");
+        let voxels = plan.voxels(Role::Fixed) + plan.voxels(Role::Moving);
         Ok(plan.taking(plan::BASE + plan::AFFINE * voxels))
     }
 

@@ -89,6 +89,7 @@ fn parameters(
         if let (Init::Landmarks(_), Some(given)) = (&options.init, job.method.point_convention) {
             all.insert("point_convention".to_owned(), json!(given.name()));
         }
+        all.extend(options.optimiser.as_json());
         all.extend(result.bins.map(|bins| ("bins".to_owned(), json!(bins))));
         all.extend(result.scheme.map(|scheme| ("scheme".to_owned(), json!(scheme.name()))));
     }

@@ -373,22 +373,22 @@ impl crate::Job for Job {
         let (matching, products) = (self.matching_for(&matched)?, self.products());
         let run = self.as_run(&products, caller, listener);
         let plan = run.plan(&self.files(&matched), &files_of(&matched))?;
-        let voxels = |roles: [&str; 3]| roles.map(|role| plan.voxels(role));
-        let fixed = voxels(["fixed", "channel_fixed", "fixed_probability"]);
-        let moving = voxels(["moving", "channel_moving", "moving_probability"]);
+        let voxels = |roles: [Role; 3]| roles.map(|role| plan.voxels(role));
+        let fixed = voxels([Role::Fixed, Role::ChannelFixed, Role::FixedProbability]);
+        let moving = voxels([Role::Moving, Role::ChannelMoving, Role::MovingProbability]);
         if fixed.iter().sum::<u64>() == 0 {
             // How large shapes are is in their files.
             return Ok(plan);
         }
         let images = matched.iter().filter(|m| m.kind.is_image()).count() as u64;
         // All are on one grid; volumes of one file are counted once.
-        let grid = plan.largest(&["fixed", "fixed_probability"]);
-        let largest = plan.largest(&["moving", "moving_probability"]);
+        let grid = plan.largest(&[Role::Fixed, Role::FixedProbability]);
+        let largest = plan.largest(&[Role::Moving, Role::MovingProbability]);
         let classes = matched.iter().filter(|m| m.kind == Kind::Probability).count() as u64;
         // Sums of kernels on grids, and elements, as measured with structures of a brain.
         let shapes = matched.iter().filter(|m| m.kind.is_shape());
         // Surfaces that are made take what the images take of which they are made, one after the other.
-        let of_voxels = 24 * plan.largest(&["fixed_shape_image", "moving_shape_image"]);
+        let of_voxels = 24 * plan.largest(&[Role::FixedShapeImage, Role::MovingShapeImage]);
         let files = shapes.flat_map(|m| &m.sources).flat_map(Source::paths);
         let of_shapes = of_voxels
             + files

@@ -404,8 +404,8 @@ impl OfMesh {
             fill_holes: self.fill_holes.unwrap_or_default(),
         };
         let (smoothing, triangles, keep) = (self.smoothing, self.triangles, self.keep);
-        let shape = ShapeOptions { sigma: None, smoothing, triangles, keep };
-        let checked = object.check(false).and_then(|()| shape.check());
+        let shape = ShapeOptions { smoothing, triangles, keep, ..ShapeOptions::USUAL };
+        let checked = object.check_all(false).and_then(|()| shape.check_all());
         checked.map_err(Error::of_keys)?;
         let path = folder.join(self.labels.or(self.image).unwrap_or_default());
         let volume = self.volume;

@@ -20,6 +20,7 @@ use voxalign_image::{Mesh, PointSet, Transform, Volume, memory};
 use voxalign_io::image::{self, DataType};
 use voxalign_io::mesh;
 use voxalign_io::points;
+use voxalign_options::Text;
 use voxalign_register::compare::distances_to;
 use voxalign_register::diffeo::{Matching, Preparation};
 use voxalign_register::limits::ANATOMY;
@@ -195,7 +196,7 @@ impl Task for OfAnatomies<'_> {
                 .or(Remedy::OtherAffinePart);
             verdict = verdict.with(Some(check));
         }
-        verdict.remarks.append(&mut self.remarks);
+        verdict.remarks.extend(self.remarks.drain(..).map(Text::from));
         record.anatomy = Some(self.record.clone());
         verdict
     }

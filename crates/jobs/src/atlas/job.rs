@@ -9,22 +9,21 @@ use crate::listener::Level;
 use crate::machine::Machine;
 use crate::options::refuse;
 use crate::remedy::Speaker;
-use crate::run::{Clock, Done, RECORD, REPORT, check_outputs, end, peak_memory, record};
+use crate::run::{Clock, Done, RECORD, REPORT, check_outputs, conclude, nothing_more, record};
 use crate::staged::Staged;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use voxalign_compute::comm::{Communicator, Team};
 use voxalign_compute::select::AnyDevice;
-use voxalign_options::text;
+use voxalign_options::{Text, text};
 use voxalign_population::atlas::{
     Atlas, Checkpoints, LabelFiles, MemoryOptions, Source as _, dry_run,
 };
 use voxalign_population::exchange::told_to_first;
 use voxalign_register::attachment::images::finest;
 use voxalign_report::{
-    AtlasRecord, AtlasReport, GridRecord, OutputRecord, RunRecord, SubjectRecord, TemplateMarks,
-    TemplateShape,
+    AtlasRecord, AtlasReport, GridRecord, RunRecord, SubjectRecord, TemplateMarks, TemplateShape,
 };
 
 /// The folder of checkpoints in that of the outputs.
@@ -268,7 +267,7 @@ impl One<'_> {
             (subject.correlation, subject.information) = (*correlation, Some(*information));
         }
         let mut verdict = self.study.caller.worded(verdict, Speaker::Atlas);
-        verdict.remarks.extend(prepared.remarks);
+        verdict.remarks.extend(prepared.remarks.into_iter().map(Text::from));
         record.verdict = verdict;
         for (subject, unlike) in record.subjects.iter_mut().zip(unlike) {
             subject.outlying = unlike;
@@ -276,15 +275,11 @@ impl One<'_> {
         record.sharpness = atlas.sharpness.clone();
         record.scales = atlas.scales.clone();
         record.plans = atlas.plans.clone();
-        for (role, name) in outputs(labels.is_some(), self.report) {
-            let path = staged.final_path(name).display().to_string();
-            record.outputs.push(OutputRecord { role: role.to_owned(), path });
-        }
-        for made in &template {
-            let path = staged.final_path(&made.file).display().to_string();
-            record.outputs.push(OutputRecord { role: "shape".to_owned(), path });
-        }
-        if self.report {
+        let files =
+            outputs(labels.is_some(), self.report).map(|(role, name)| (role, name.to_owned()));
+        let shapes = template.iter().map(|made| ("shape", made.file.clone()));
+        let written: Vec<_> = files.chain(shapes).collect();
+        conclude(staged, clock, record, (self.study.output, &written), nothing_more, |record| {
             let shapes = template.iter().filter(|t| !t.is_marks).map(|t| TemplateShape {
                 name: &t.name,
                 mesh: &t.mesh,
@@ -292,10 +287,8 @@ impl One<'_> {
             });
             let marks = template.iter().filter(|t| t.is_marks);
             let marks = marks.map(|t| TemplateMarks { name: &t.name, mesh: &t.mesh });
-            record.timings = clock.laps();
-            record.peak_memory_bytes = peak_memory();
-            let report = AtlasReport {
-                record: &record,
+            voxalign_report::atlas::render(&AtlasReport {
+                record,
                 affine_mean: &atlas.affine_mean[0],
                 template: &atlas.template[0],
                 variance: &atlas.variance,
@@ -306,13 +299,8 @@ impl One<'_> {
                 timeline: atlas.trace.as_ref(),
                 shapes: &shapes.collect::<Vec<_>>(),
                 marks: &marks.collect::<Vec<_>>(),
-            };
-            staged.write_text(REPORT, &voxalign_report::atlas::render(&report)?)?;
-            clock.lap("report");
-        } else {
-            staged.without(REPORT);
-        }
-        end(staged, clock, record, self.study.output)
+            })
+        })
     }
 }
 

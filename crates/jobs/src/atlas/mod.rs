@@ -2,15 +2,13 @@
 //! subjects an atlas needs.
 //!
 //! ```no_run
-//! use voxalign_compute::comm::Communicator;
-//! use voxalign_jobs::{Caller, Silent, atlas, team};
+//! use voxalign_jobs::{Caller, Job, Silent, atlas, machine};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut job = atlas::Job::new(["a.nii.gz", "b.nii.gz", "c.nii.gz"], "out");
 //! job.options.spacing = Some(2.0);
-//! let alone = Communicator::single();
-//! let (machine, team) = team::start(Default::default(), None, &alone, &Silent)?;
-//! job.run(&machine, &team, &Caller::default(), &Silent)?;
+//! let machine = machine::Machine::start(Default::default(), machine::Auto::Gpu)?;
+//! job.run(&machine, &Caller::default(), &Silent)?;
 //! # Ok(())
 //! # }
 //! ```
@@ -26,31 +24,34 @@ mod stability;
 mod subjects;
 
 pub use options::{
-    Align, At, Bytes, Every, Exclude, Memory, Options, Regression, Sizes, Stability, from_one,
+    Align, At, Bytes, Every, Exclude, Memory, Options, Regression, Rounds, Sizes, Stability,
+    from_one,
 };
 
 use crate::anatomy::{Common, of_shapes_alone};
 use crate::error::{Error, Result};
 use crate::files;
+use crate::job::missing;
 use crate::list::{self, Entry};
 use crate::listener::{Listener, reading};
-use crate::machine::Machine;
+use crate::machine::{Auto, Machine};
 use crate::plan::Plan;
 use crate::run::{Caller, Done};
 use job::One;
 use prepared::{Anatomies, Study};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use voxalign_compute::comm::Team;
-use voxalign_compute::select::AnyDevice;
+use voxalign_compute::comm::{Communicator, Team};
 use voxalign_options::text;
 use voxalign_population::atlas::{AlignOptions, AtlasOptions};
+use voxalign_register::Verdict;
 use voxalign_register::linear::AffineOptions;
 use voxalign_register::similarity::Similarity;
-use voxalign_report::AtlasRecord;
 use voxalign_report::regression::RegressionRecord;
 use voxalign_report::stability::StabilityRecord;
+use voxalign_report::{AtlasRecord, Judged, OutputRecord};
 
 /// An atlas that is to be built.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -75,22 +76,59 @@ pub struct Job {
     pub options: Options,
 }
 
-/// What was built.
+/// What was built: the record of it.
 #[derive(Debug)]
 pub enum Built {
     /// One atlas.
-    Atlas(Box<Done<AtlasRecord>>),
+    Atlas(Box<AtlasRecord>),
     /// An atlas at each of several values of a covariate.
-    Regression(Box<Done<RegressionRecord>>),
+    Regression(Box<RegressionRecord>),
     /// Many atlases of some of the subjects.
-    Stability(Box<Done<StabilityRecord>>),
-    /// What another process writes.
-    Elsewhere,
+    Stability(Box<StabilityRecord>),
+    /// What another process writes and judges; there is nothing to complain of here.
+    Elsewhere(Verdict),
 }
 
-/// A job that is checked, and ready for a device.
-pub struct Ready<'a>(Kind<'a>);
+impl Judged for Built {
+    fn measured(&mut self, timings: BTreeMap<String, f64>, peak_memory_bytes: Option<u64>) {
+        match self {
+            Self::Atlas(record) => record.measured(timings, peak_memory_bytes),
+            Self::Regression(record) => record.measured(timings, peak_memory_bytes),
+            Self::Stability(record) => record.measured(timings, peak_memory_bytes),
+            Self::Elsewhere(_) => {}
+        }
+    }
 
+    fn wrote(&mut self, outputs: Vec<OutputRecord>) {
+        match self {
+            Self::Atlas(record) => record.wrote(outputs),
+            Self::Regression(record) => record.wrote(outputs),
+            Self::Stability(record) => record.wrote(outputs),
+            Self::Elsewhere(_) => {}
+        }
+    }
+
+    fn verdict(&self) -> &Verdict {
+        match self {
+            Self::Atlas(record) => &record.verdict,
+            Self::Regression(record) => &record.verdict,
+            Self::Stability(record) => &record.verdict,
+            Self::Elsewhere(verdict) => verdict,
+        }
+    }
+
+    /// Nothing where another process has it.
+    fn text(&self) -> String {
+        match self {
+            Self::Atlas(record) => record.text(),
+            Self::Regression(record) => record.text(),
+            Self::Stability(record) => record.text(),
+            Self::Elsewhere(_) => String::new(),
+        }
+    }
+}
+
+/// What a job builds, once it is checked.
 enum Kind<'a> {
     Atlas(One<'a>),
     Regression(Box<regress::Regression<'a>>),
@@ -107,25 +145,19 @@ impl Job {
         Self { images, output: output.into(), ..Self::default() }
     }
 
-    /// Checks what can be checked before a device is started.
-    ///
-    /// # Errors
-    /// Options that others make meaningless, lists that cannot be read, outputs that are inputs.
-    pub fn ready<'a>(
-        &'a self,
-        caller: &'a Caller,
-        listener: &'a dyn Listener,
-    ) -> Result<Ready<'a>> {
+    /// What is to be built, checked as far as that goes before a device is started.
+    fn kind<'a>(&'a self, caller: &'a Caller, listener: &'a dyn Listener) -> Result<Kind<'a>> {
         let options = &self.options;
         options.check()?;
         let study = self.study(caller, listener)?;
         if let Some(column) = &options.regression.regress {
             let job = regress::Regression::new(&options.regression, column, study)?;
-            return Ok(Ready(Kind::Regression(Box::new(job))));
+            return Ok(Kind::Regression(Box::new(job)));
         }
-        if let Some(sizes) = &options.test.stability {
-            let job = stability::Test::new(&options.test, sizes, study)?;
-            return Ok(Ready(Kind::Stability(job)));
+        let test = options.test.over(Stability::USUAL)?;
+        if let Some(sizes) = test.stability {
+            let how = (test.cohorts, test.seed);
+            return Ok(Kind::Stability(stability::Test::new(sizes, how, study)?));
         }
         let job = One {
             study,
@@ -136,21 +168,7 @@ impl Job {
             processes: options.processes,
         };
         job.check()?;
-        Ok(Ready(Kind::Atlas(job)))
-    }
-
-    /// Does it all, with the devices of all processes.
-    ///
-    /// # Errors
-    /// As of [`ready`](Self::ready); images that cannot be read or registered, [`Error::Stopped`].
-    pub fn run(
-        &self,
-        machine: &Machine,
-        team: &Team<AnyDevice>,
-        caller: &Caller,
-        listener: &dyn Listener,
-    ) -> Result<Built> {
-        self.ready(caller, listener)?.run(machine, team)
+        Ok(Kind::Atlas(job))
     }
 
     fn entries(&self, listener: &dyn Listener) -> Result<Vec<Entry>> {
@@ -172,14 +190,15 @@ impl Job {
     fn study<'a>(&'a self, caller: &'a Caller, listener: &'a dyn Listener) -> Result<Study<'a>> {
         let options = &self.options;
         let entries = self.entries(listener)?;
-        let dof = match options.align.unwrap_or_default() {
+        let align = match options.align.over(Align::AFFINE)? {
             Align::None => None,
-            Align::Rigid => Some(6),
-            Align::Similarity => Some(7),
-            Align::Affine => Some(12),
+            Align::Rigid(of) => Some((6, of.rounds)),
+            Align::Similarity(of) => Some((7, of.rounds)),
+            Align::Affine(of) => Some((12, of.rounds)),
         };
         let similarity = Some(options.cost.kind().unwrap_or(Similarity::NCC));
-        let affine = dof.map(|dof| AffineOptions { dof, similarity, ..AffineOptions::default() });
+        let affine =
+            align.map(|(dof, _)| AffineOptions { dof, similarity, ..AffineOptions::default() });
         let mut matching = AtlasOptions {
             matching: options.matching.matching(options::usual, &[])?,
             similarity: options.matching.similarity()?,
@@ -203,7 +222,7 @@ impl Job {
         let exclude = options.exclude.clone();
         let align = AlignOptions {
             affine,
-            rounds: options.rounds.map_or(2, usize::from),
+            rounds: align.map_or(Rounds::USUAL.rounds, |(_, rounds)| rounds),
             spacing: options.spacing,
             grid: grid.transpose()?,
             exclude_outlying: exclude.contains(&Exclude::Outlying),
@@ -223,13 +242,28 @@ impl Job {
     }
 }
 
-impl Ready<'_> {
-    /// What it would do; the memory is what there is, as subjects that do not fit are streamed.
-    ///
-    /// # Errors
-    /// Headers that cannot be read.
-    pub fn plan(&self) -> Result<Plan> {
-        let (study, names) = match &self.0 {
+impl crate::Job for Job {
+    type Record = Built;
+    type Inputs = ();
+    const NAME: &'static str = "atlas";
+    const AUTO: Auto = Auto::Gpu;
+
+    fn missing(&self) -> Option<&'static str> {
+        missing(&[(&self.output, "the output folder -o DIR")])
+    }
+
+    fn check_options(&self) -> Result<()> {
+        self.options.check()
+    }
+
+    fn check(&self, caller: &Caller, listener: &dyn Listener) -> Result<()> {
+        self.kind(caller, listener).map(drop)
+    }
+
+    /// The memory is what there is, as subjects that do not fit are streamed.
+    fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
+        let kind = self.kind(caller, listener)?;
+        let (study, names) = match &kind {
             Kind::Atlas(job) => (&job.study, job.names()),
             Kind::Regression(job) => (&job.study, job.names()),
             Kind::Stability(job) => (&job.study, stability::Test::names()),
@@ -238,17 +272,34 @@ impl Ready<'_> {
         Plan::new(&study.inputs(), writes, study.listener)
     }
 
-    /// Does it.
-    ///
-    /// # Errors
-    /// As of [`Job::run`].
-    pub fn run(&self, machine: &Machine, team: &Team<AnyDevice>) -> Result<Built> {
-        Ok(match &self.0 {
-            Kind::Atlas(job) => {
-                job.run(machine, team)?.map_or(Built::Elsewhere, |d| Built::Atlas(Box::new(d)))
+    /// Images are read by all processes, each its own.
+    fn read(&self, _: &Caller, _: &dyn Listener) -> Result<()> {
+        Ok(())
+    }
+
+    fn find(
+        &self,
+        machine: &Machine,
+        (): (),
+        caller: &Caller,
+        listener: &dyn Listener,
+    ) -> Result<Done<Built>> {
+        let alone;
+        let team = match &machine.team {
+            Some(team) => team,
+            None => {
+                alone = Team::new(vec![machine.device.clone()], Communicator::single())?;
+                &alone
             }
-            Kind::Regression(job) => Built::Regression(Box::new(job.run(machine, team)?)),
-            Kind::Stability(job) => Built::Stability(Box::new(job.run(machine, team)?)),
-        })
+        };
+        let record = match self.kind(caller, listener)? {
+            Kind::Atlas(job) => match job.run(machine, team)? {
+                Some(done) => Built::Atlas(Box::new(done.record)),
+                None => Built::Elsewhere(Verdict::new(Vec::new(), Vec::new())),
+            },
+            Kind::Regression(job) => Built::Regression(Box::new(job.run(machine, team)?.record)),
+            Kind::Stability(job) => Built::Stability(Box::new(job.run(machine, team)?.record)),
+        };
+        Ok(Done { record, folder: self.output.clone() })
     }
 }

@@ -11,23 +11,31 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 use voxalign_compute::comm::Launch;
-use voxalign_options::{Choice, Chosen, UseOf, text};
+use voxalign_options::{Choice, Chosen, Given, Parameters, UseOf, text, text_value};
 use voxalign_population::atlas::{AtlasOptions, MemoryOptions};
 use voxalign_register::diffeo::{DeformModel, Matching};
 use voxalign_register::similarity::Similarity;
 
-/// How subjects are brought to a common space.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Choice)]
+/// How often.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Parameters)]
+pub struct Rounds {
+    /// How many times the subjects are registered to their mean
+    #[parameter(default = 2, least = 1, most = 20, remedy = "give a number from 1 to 20")]
+    pub rounds: usize,
+}
+
+/// How subjects are first aligned to a common space
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
+#[choice(option = "align", heading = "Common space")]
 pub enum Align {
     /// As the headers say.
     None,
     /// Rotations and translations.
-    Rigid,
+    Rigid(Rounds),
     /// Rotations, translations and one scale.
-    Similarity,
+    Similarity(Rounds),
     /// Rotations, translations, scales and shears.
-    #[default]
-    Affine,
+    Affine(Rounds),
 }
 
 /// What is left out where it does not serve.
@@ -58,18 +66,21 @@ impl UseOf<Similarity> for Alignment {
     }
 }
 
+impl UseOf<Align> for Alignment {
+    fn usual() -> Option<Align> {
+        Some(Align::AFFINE)
+    }
+}
+
 /// How an atlas is made.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 #[serde(default)]
 pub struct Options {
-    /// How subjects are first aligned to a common space [default: affine]
-    #[cfg_attr(feature = "clap", arg(long, help_heading = "Common space"))]
-    pub align: Option<Align>,
-    /// How many times the subjects are registered to their mean [default: 2]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=20),
-          help_heading = "Common space"))]
-    pub rounds: Option<u8>,
+    /// How subjects are first aligned to a common space.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub align: Chosen<Align, Alignment>,
     /// The similarity of these registrations.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
@@ -144,7 +155,7 @@ pub struct Options {
     /// A test of how many subjects an atlas needs, instead of one.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
-    pub test: Stability,
+    pub test: Given<Stability, OfJob>,
 }
 
 /// What memory may be taken.
@@ -333,33 +344,30 @@ impl Regression {
 }
 
 /// How many subjects an atlas needs.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
-#[cfg_attr(feature = "clap", command(next_help_heading = "Test of stability"))]
-#[serde(default)]
+#[derive(Debug, Clone, PartialEq, Eq, Parameters)]
 pub struct Stability {
-    /// Instead of one atlas of all subjects, build atlases of randomly chosen ones, for each of
-    /// these numbers of subjects, and report how sharp they are: a range such as 2..14 (both ends
-    /// included), or 2,4,8
-    #[cfg_attr(feature = "clap", arg(long, value_name = "FROM..TO", conflicts_with = "regress"))]
-    #[serde(with = "as_text")]
+    /// Instead of one atlas of all subjects, build atlases of randomly chosen ones, for each of these numbers of subjects,
+    /// and report how sharp they are: a range such as 2..14 (both ends included), or 2,4,8
     pub stability: Option<Sizes>,
-    /// How many atlases to build for each number of subjects [default: 100]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "N",
-          value_parser = clap::value_parser!(u32).range(1..=1_000_000)))]
-    pub cohorts: Option<u32>,
-    /// Seed of the random choice; the same seed chooses the same subjects [default: 0]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
-    pub seed: Option<u64>,
+    /// How many atlases to build for each number of subjects
+    #[parameter(
+        default = 100,
+        least = 1,
+        most = 1_000_000,
+        remedy = "give a number from 1 to 1000000"
+    )]
+    pub cohorts: usize,
+    /// Seed of the random choice; the same seed chooses the same subjects
+    #[parameter(default = 0)]
+    pub seed: u64,
 }
 
-impl Stability {
-    /// Refuses what is for nothing.
-    fn check(&self) -> Result<()> {
-        let alone = self.stability.is_none();
-        refuse(alone && self.cohorts.is_some(), "cohorts", text!("`stability`"))?;
-        refuse(alone && self.seed.is_some(), "seed", text!("`stability`"))
-    }
+/// Of a job.
+#[derive(Debug)]
+pub struct OfJob;
+
+impl UseOf<Stability> for OfJob {
+    const HEADING: &'static str = "Test of stability";
 }
 
 /// Numbers of subjects, ascending.
@@ -400,6 +408,8 @@ impl Display for Sizes {
     }
 }
 
+text_value!(Sizes, "FROM..TO");
+
 /// What is usual for a model.
 pub(super) fn usual(model: DeformModel) -> Matching {
     AtlasOptions::of(model).matching
@@ -411,13 +421,13 @@ impl Options {
     /// # Errors
     /// Names one.
     pub fn check(&self) -> Result<()> {
-        if self.align == Some(Align::None) {
-            for (given, option) in
-                [(self.rounds.is_some(), "rounds"), (self.cost.kind().is_some(), "cost")]
-            {
-                refuse(given, option, text!("`align = rigid`, similarity and affine"))?;
-            }
-        }
+        let align = self.align.over(Align::AFFINE)?;
+        align.check()?;
+        refuse(
+            align == Align::None && self.cost.kind().is_some(),
+            "cost",
+            text!("`align = rigid`, similarity and affine"),
+        )?;
         refuse(
             self.spacing.is_some() && self.reference.is_some(),
             "spacing",
@@ -425,16 +435,19 @@ impl Options {
         )?;
         self.check_ranges()?;
         self.regression.check()?;
-        self.test.check()?;
-        for (several, option) in [
-            (self.regression.regress.is_some(), "regress"),
-            (self.test.stability.is_some(), "stability"),
-        ] {
+        self.test.over(Stability::USUAL)?.check()?;
+        let tested = self.test.has("stability");
+        for option in ["cohorts", "seed"] {
+            refuse(!tested && self.test.has(option), option, text!("`stability`"))?;
+        }
+        for (several, option) in
+            [(self.regression.regress.is_some(), "regress"), (tested, "stability")]
+        {
             if several {
                 self.alone(option)?;
             }
         }
-        if self.regression.regress.is_some() && self.test.stability.is_some() {
+        if self.regression.regress.is_some() && tested {
             return Err(Error::input(text!(
                 "`regress` and `stability` are two jobs; leave one of them out"
             )));
@@ -459,7 +472,7 @@ impl Options {
         }
         for (given, option) in [
             (self.regression.regress.is_some(), "regress"),
-            (self.test.stability.is_some(), "stability"),
+            (self.test.has("stability"), "stability"),
         ] {
             refuse(given, option, text!("lists of images, not for anatomies"))?;
         }
@@ -488,9 +501,7 @@ impl Options {
         };
         above("spacing", self.spacing)?;
         above("bandwidth", self.regression.bandwidth)?;
-        within("rounds", self.rounds.map(u64::from), 20)?;
-        within("processes", self.processes.map(|n| n as u64), 4096)?;
-        within("cohorts", self.test.cohorts.map(u64::from), 1_000_000)
+        within("processes", self.processes.map(|n| n as u64), 4096)
     }
 
     /// Refuses what is not for several atlases.

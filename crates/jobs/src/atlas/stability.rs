@@ -1,20 +1,22 @@
 //! How many subjects an atlas needs.
 
-use super::options::{Sizes, Stability};
+use super::options::Sizes;
 use super::prepared::{Prepared, Study, weighted_atlas};
 use crate::error::Result;
 use crate::listener::{Level, Quiet};
 use crate::machine::Machine;
 use crate::options::refuse;
 use crate::remedy::Speaker;
-use crate::run::{Clock, Done, RECORD, REPORT, check_outputs, end, record};
+use crate::run::{
+    Clock, Done, RECORD, REPORT, check_outputs, conclude, nothing_more, record, written,
+};
 use crate::staged::Staged;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Instant;
 use voxalign_compute::comm::Team;
 use voxalign_compute::select::AnyDevice;
-use voxalign_options::text;
+use voxalign_options::{Text, text};
 use voxalign_population::PopulationError;
 use voxalign_population::atlas::{
     Cohorts, Found, Judged, STABLE_PART, Spread, draw_cohorts, judge, stable_from,
@@ -24,7 +26,7 @@ use voxalign_register::{Check, Event, Remedy, Verdict};
 use voxalign_report::stability::{
     self, CohortRecord, SizePictures, SizeRecord, StabilityRecord, StabilityReport,
 };
-use voxalign_report::{GridRecord, MiddleSlices, OutputRecord, Provenance};
+use voxalign_report::{GridRecord, MiddleSlices, Provenance};
 
 const COHORTS: &str = "cohorts.csv";
 const SIZES: &str = "sizes.csv";
@@ -34,17 +36,16 @@ const PICTURES: usize = 6;
 /// A test that is to be made.
 pub(super) struct Test<'a> {
     pub(super) study: Study<'a>,
-    sizes: &'a [usize],
+    sizes: Vec<usize>,
     seed: u64,
     asked: usize,
 }
 
 impl<'a> Test<'a> {
     /// The test that was asked for; checks all that can be checked before a device is started.
-    pub(super) fn new(args: &Stability, sizes: &'a Sizes, study: Study<'a>) -> Result<Self> {
-        let (seed, asked) = (args.seed.unwrap_or(0), args.cohorts.unwrap_or(100) as usize);
+    pub(super) fn new(sizes: Sizes, (asked, seed): (usize, u64), study: Study<'a>) -> Result<Self> {
         refuse(study.entries.len() < 2, "stability", text!("two subjects or more"))?;
-        let test = Self { study, sizes: &sizes.0, seed, asked };
+        let test = Self { study, sizes: sizes.0, seed, asked };
         test.drawn(test.study.entries.len())?;
         let names = [COHORTS, SIZES, RECORD, REPORT].into_iter();
         check_outputs(test.study.output, names, test.study.files().into_iter())?;
@@ -221,35 +222,30 @@ impl<'a> Test<'a> {
             100.0 * STABLE_PART
         );
         let mut remarks = vec![match stable {
-            Some(size) => format!("stable from {size} subjects on: there {within}"),
-            None => format!(
+            Some(size) => text!("stable from {size} subjects on: there {within}"),
+            None => text!(
                 "not stable within these sizes, which needs at least two sizes where {within}; use \
                  more subjects"
             ),
         }];
-        remarks.extend(said);
+        remarks.extend(said.map(Text::from));
         self.study.caller.worded(Verdict::new(vec![check], remarks), Speaker::Atlas)
     }
 
     fn finish(
         &self,
         mut staged: Staged<'_>,
-        mut clock: Clock,
-        mut record: StabilityRecord,
+        clock: Clock,
+        record: StabilityRecord,
         pictures: &[SizePictures],
     ) -> Result<Done<StabilityRecord>> {
         staged.write_text(COHORTS, &cohorts_csv(&record))?;
         staged.write_text(SIZES, &sizes_csv(&record))?;
-        for (role, name) in
-            [("cohorts", COHORTS), ("sizes", SIZES), ("report", REPORT), ("record", RECORD)]
-        {
-            let path = staged.final_path(name).display().to_string();
-            record.outputs.push(OutputRecord { role: role.to_owned(), path });
-        }
-        let page = stability::render(&StabilityReport { record: &record, pictures });
-        staged.write_text(REPORT, &page?)?;
-        clock.lap("report");
-        end(staged, clock, record, self.study.output)
+        let own = [("cohorts", COHORTS), ("sizes", SIZES)];
+        let written = written(own.map(|(role, name)| (role, name.to_owned())), true);
+        conclude(staged, clock, record, (self.study.output, &written), nothing_more, |record| {
+            stability::render(&StabilityReport { record, pictures })
+        })
     }
 }
 

@@ -260,8 +260,8 @@ impl crate::Job for Job {
         let (ask, products) = (self.ask()?, self.products());
         let run = self.as_run(&products, caller, listener);
         let plan = run.plan(&self.files(&ask.channels), &outputs(Some(WARPED.to_owned())))?;
-        let fixed = plan.voxels("fixed");
-        let both = fixed + plan.voxels("moving");
+        let fixed = plan.voxels(Role::Fixed);
+        let both = fixed + plan.voxels(Role::Moving);
         let each = ask.matching.model.bytes_per_voxel();
         let further = 8 * 2 * fixed * ask.channels.len() as u64;
         let bytes = (plan::AFFINE * both).max(each * fixed) + further;

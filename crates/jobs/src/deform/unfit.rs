@@ -56,7 +56,7 @@ impl End<'_> {
         record.inputs = inputs;
         let verdict = with_affine_part(Verdict::default(), Some(self.affine));
         let mut verdict = run.caller.worded(verdict, Speaker::Deform);
-        verdict.remarks.push(self.remark());
+        verdict.remarks.push(self.remark().into());
         verdict.remarks.extend(pair.remarks(&views));
         record.verdict = verdict;
         score_figures(&mut record, &views, &pair.label_names);

@@ -14,6 +14,7 @@ use crate::staged::Staged;
 use std::path::Path;
 use voxalign_image::{Affine, Grid, Matrix3, Vector3, Volume};
 use voxalign_io::image::{self, DataType};
+use voxalign_options::Chosen;
 use voxalign_register::projection::phantom::Phantom;
 use voxalign_register::projection::{Attenuation, pose_of};
 
@@ -80,10 +81,9 @@ pub fn write(
         ..PoseChoice::default()
     };
     let simulation = Simulation {
-        photons: Some(PHOTONS),
-        step: Some(0.5),
+        rays: Chosen::default().with("step", 0.5)?,
+        projection: Chosen::default().with("photons", PHOTONS)?,
         format: vec![Format::Png],
-        ..Simulation::default()
     };
     let path = folder.join("ct.nii.gz");
     let xrays = folder.join("xrays");

@@ -1,6 +1,6 @@
 //! The images of views: simulated, and written with what those of a view share.
 
-use super::options::{Format, Shown, Simulation};
+use super::options::{Format, Projection, Simulation};
 use super::poses::Pose;
 use crate::error::{Error, Result};
 use crate::listener::{Listener, check};
@@ -9,7 +9,7 @@ use crate::run::Clock;
 use crate::staged::Staged;
 use voxalign_compute::ops::raycast::{Along, Traversal};
 use voxalign_compute::select::AnyDevice;
-use voxalign_io::xray::{self, Series, XrayToWrite};
+use voxalign_io::xray::{self, Series, Signal, XrayToWrite};
 use voxalign_options::text;
 use voxalign_register::projection::Simulator;
 use voxalign_register::random::Random;
@@ -33,6 +33,7 @@ pub(super) struct Made {
 /// What makes images.
 pub(super) struct Maker<'a> {
     pub(super) simulation: &'a Simulation,
+    pub(super) projection: Projection,
     pub(super) simulator: &'a Simulator<'a, AnyDevice>,
     pub(super) traversal: Traversal,
     pub(super) random: Random,
@@ -89,7 +90,7 @@ impl Maker<'_> {
 
     /// The values of an image as they are written.
     fn simulated(&self, view: &NamedView, pose: &Pose, random: &mut Random) -> Result<Vec<f32>> {
-        let along = self.simulation.along();
+        let along = self.projection.along();
         let mut values = self.simulator.image(&view.geometry, &pose.map, self.traversal, along)?;
         if values.iter().all(|&v| v == 0.0) {
             return Err(Error::input(text!(
@@ -103,10 +104,10 @@ impl Maker<'_> {
         if along == Along::Maximum {
             return Ok(values);
         }
-        if let Some(photons) = self.simulation.photons {
+        if let Some(photons) = self.projection.photons() {
             values.iter_mut().for_each(|v| *v = measured(*v, photons, random));
         }
-        if self.simulation.values == Some(Shown::Intensity) {
+        if self.projection.signal() == Some(Signal::Intensity) {
             values.iter_mut().for_each(|v| *v = (-*v).exp());
         }
         Ok(values)
@@ -129,7 +130,7 @@ impl Maker<'_> {
             let image = XrayToWrite {
                 geometry: Some(geometry),
                 isocentre: view.isocentre,
-                signal: self.simulation.signal(),
+                signal: self.projection.signal(),
                 series: Some((&self.series, number)),
                 window,
                 ..XrayToWrite::new(&values, geometry.dims())
@@ -148,7 +149,7 @@ impl Maker<'_> {
             centre_mm: pose.centre.into(),
             least: f64::from(fold(f32::INFINITY, f32::min)),
             most: f64::from(fold(f32::NEG_INFINITY, f32::max)),
-            unit: self.simulation.unit().to_owned(),
+            unit: self.projection.unit().to_owned(),
             window: used,
             files: self.simulation.formats().iter().map(|&f| file(&name, f)).collect(),
             name,
@@ -181,6 +182,7 @@ fn measured(attenuation: f32, photons: f64, random: &mut Random) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drr::Detection;
     use crate::projection::in_room;
     use voxalign_compute::cpu::Cpu;
     use voxalign_image::{CArm, Grid, Volume};
@@ -193,13 +195,12 @@ mod tests {
         let ct = Volume::from_fn(grid, |x, y, z| (x + 2 * y + 3 * z) as f32 * 1e-3);
         let device = AnyDevice::Cpu(Cpu::new(Some(1)).unwrap());
         let simulator = Simulator::new(&device, &ct).unwrap();
-        let simulation = Simulation {
-            photons: Some(1e4),
-            format: vec![Format::Png, Format::Nifti],
-            ..Simulation::default()
-        };
+        let simulation =
+            Simulation { format: vec![Format::Png, Format::Nifti], ..Simulation::default() };
+        let noise = Detection { photons: Some(1e4), ..Detection::USUAL };
         let mut maker = Maker {
             simulation: &simulation,
+            projection: noise.into(),
             simulator: &simulator,
             traversal: Traversal::trilinear(2.0),
             random: Random::new(3),

@@ -16,7 +16,7 @@ mod images;
 mod options;
 mod poses;
 
-pub use options::{Format, Projection, Rays, Shown, Simulation};
+pub use options::{Detection, Format, Projection, Rays, Samples, Shown, Simulated, Simulation};
 pub use poses::PoseChoice;
 
 use crate::error::{Error, Result};
@@ -26,18 +26,19 @@ use crate::machine::{Auto, Machine};
 use crate::options::ReportOption;
 use crate::plan::{self, Plan};
 use crate::projection::{Ct, CtOptions, NamedView, VIEWS, ViewOptions, is_within, short};
-use crate::run::{Caller, Done, Input, RECORD, REPORT, Read, Role, check_outputs, conclude};
-use crate::run::{check_written, inputs, record, written};
+use crate::run::{
+    Caller, Done, Input, RECORD, REPORT, Read, Role, check_outputs, check_written, conclude,
+    inputs, nothing_more, record, written,
+};
 use crate::staged::Staged;
 use images::{KEPT, Maker, PICTURES};
-use options::Shown as Values;
 use poses::Pose;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::PathBuf;
 use voxalign_compute::ops::raycast::Traversal;
 use voxalign_image::Grid;
-use voxalign_io::xray::{Series, Study, geometry};
+use voxalign_io::xray::{Series, Signal, Study, geometry};
 use voxalign_options::text;
 use voxalign_register::Choice;
 use voxalign_register::projection::Simulator;
@@ -163,7 +164,7 @@ impl crate::Job for Job {
         self.material.check()?;
         self.views.check()?;
         self.place.check()?;
-        self.simulation.check()
+        self.simulation.made().map(drop)
     }
 
     fn check(&self, caller: &Caller, _: &dyn Listener) -> Result<()> {
@@ -183,7 +184,7 @@ impl crate::Job for Job {
         let writes = self.written(&views, poses.len());
         check_written(&self.output, &writes, &files)?;
         let writes = writes.into_iter().map(|(_, name)| self.output.join(name)).collect();
-        let voxels = plan.voxels(Role::Ct.name());
+        let voxels = plan.voxels(Role::Ct);
         let pixels = views.iter().map(|v| v.geometry.dims().iter().product::<usize>()).max();
         let pixels = pixels.unwrap_or(0) as u64;
         let (views, poses) = (views.len() as u64, poses.len() as u64);
@@ -223,25 +224,26 @@ impl crate::Job for Job {
         let simulator = Simulator::new(&machine.device, &volume)?;
         drop(volume);
         clock.lap("device");
-        let rays = self.simulation.rays(machine.gpu().is_some());
-        if self.simulation.rays.is_some_and(|asked| asked != rays) {
+        let (asked, projection) = self.simulation.made()?;
+        let rays = asked.on(machine.gpu().is_some());
+        if asked != rays {
             listener.say(
                 Level::Normal,
                 text!("the CPU has no texture units: values are interpolated in single precision, as by \
                  `rays = trilinear`"),
             );
         }
-        let traversal = self.simulation.traversal(rays, &grid);
+        let traversal = rays.traversal(&grid);
         let mut all = json!({
             "rays": rays.name(),
             "step_mm": match traversal {
                 Traversal::Trilinear { step, .. } => Some(step),
                 _ => None,
             },
-            "projection": self.simulation.projection.unwrap_or(Projection::Integral).name(),
-            "values": self.simulation.unit(),
-            "photons": self.simulation.photons,
-            "seed": self.simulation.photons.map(|_| self.simulation.seed.unwrap_or(0)),
+            "projection": projection.name(),
+            "values": projection.unit(),
+            "photons": projection.photons(),
+            "seed": projection.photons().map(|_| projection.seed()),
         });
         if let (Some(all), Some(ct)) = (all.as_object_mut(), parameters.as_object()) {
             all.extend(ct.clone());
@@ -253,9 +255,10 @@ impl crate::Job for Job {
         };
         let mut maker = Maker {
             simulation: &self.simulation,
+            projection,
             simulator: &simulator,
             traversal,
-            random: Random::new(self.simulation.seed.unwrap_or(0)),
+            random: Random::new(projection.seed()),
             with_pictures: self.report.wanted(),
             series: Series::new(key, "Digitally reconstructed radiographs", study),
             kept: KEPT,
@@ -275,9 +278,9 @@ impl crate::Job for Job {
             made.into_iter().map(|m| (m.record, m.shown)).unzip();
         let run = RunRecord { parameters: all, ..record(caller, machine, read) };
         let record = DrrRecord { images, ..DrrRecord::new(run, GridRecord::from(&grid)) };
-        conclude(staged, clock, record, (&self.output, &written), |record| {
+        conclude(staged, clock, record, (&self.output, &written), nothing_more, |record| {
             let shown = record.images.iter().zip(&pictures);
-            let intensity = self.simulation.values == Some(Values::Intensity);
+            let intensity = projection.signal() == Some(Signal::Intensity);
             let pictures: Vec<_> = shown
                 .filter_map(|(image, values)| {
                     let picture = XrayPicture::new(image.view.size, values.as_deref()?);

@@ -1,33 +1,84 @@
 //! How X-ray images are simulated, and what is written.
 
-use crate::error::{Error, Result};
-use crate::options::by_names;
+use crate::error::Result;
+use crate::options::{by_names, refuse};
 use serde::{Deserialize, Serialize};
 use voxalign_compute::ops::raycast::{Along, Filtering, Traversal};
 use voxalign_image::Grid;
 use voxalign_io::xray::Signal;
-use voxalign_options::{Choice, text};
+use voxalign_options::{Choice, Chosen, Parameters, UseOf, text};
+
+/// Distance of samples.
+#[derive(Debug, Clone, Copy, PartialEq, Parameters)]
+pub struct Samples {
+    /// Distance of samples along rays, mm
+    #[parameter(
+        unit = "MM",
+        above = 0.0,
+        remedy = "give millimetres above 0",
+        says = "half of the smallest spacing of the CT"
+    )]
+    pub step: Option<f64>,
+}
 
 /// How rays go through voxels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
+#[derive(Debug, Clone, Copy, PartialEq, Choice)]
+#[choice(option = "rays", heading = "Simulation")]
 pub enum Rays {
     /// Values interpolated linearly at equal steps.
-    Trilinear,
+    Trilinear(Samples),
     /// The same by the texture units of a GPU: faster, with weights of 8 bits.
-    Texture,
+    Texture(Samples),
     /// Exact lengths within voxels of constant value.
     Siddon,
     /// Values interpolated linearly within planes of voxels.
     Joseph,
 }
 
+/// How X-rays are detected.
+#[derive(Debug, Clone, Copy, PartialEq, Parameters)]
+pub struct Detection {
+    /// What the values of the images are
+    #[parameter(default = Shown::Attenuation, unit = "WHAT")]
+    pub values: Shown,
+    /// Poisson noise for this many photons per unobstructed pixel
+    #[parameter(
+        unit = "COUNT",
+        least = 1.0,
+        most = 1e15,
+        remedy = "give a number from 1 to 1e15, such as 1e5",
+        says = "none"
+    )]
+    pub photons: Option<f64>,
+    /// Random seed of the noise: the same seed gives the same noise
+    #[parameter(default = 0, unit = "NUMBER")]
+    pub seed: u64,
+}
+
 /// What is kept of a ray.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
+#[derive(Debug, Clone, Copy, PartialEq, Choice)]
+#[choice(option = "projection", heading = "Simulation")]
 pub enum Projection {
     /// The line integral, as X-rays are absorbed.
-    Integral,
+    Integral(Detection),
     /// The largest value on the ray (maximum intensity projection).
     Maximum,
+}
+
+/// What is usual in a simulation.
+#[derive(Debug)]
+pub struct Simulated;
+
+impl UseOf<Rays> for Simulated {
+    fn usual() -> Option<Rays> {
+        Some(Rays::TRILINEAR)
+    }
+}
+
+impl UseOf<Projection> for Simulated {
+    fn usual() -> Option<Projection> {
+        Some(Projection::INTEGRAL)
+    }
 }
 
 /// What the values of an image are.
@@ -73,24 +124,14 @@ impl Format {
 #[cfg_attr(feature = "clap", derive(clap::Args), command(next_help_heading = "Simulation"))]
 #[serde(default)]
 pub struct Simulation {
-    /// How rays go through voxels [default: trilinear]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "HOW"))]
-    pub rays: Option<Rays>,
-    /// Distance of samples along rays, mm [default: half of the smallest spacing of the CT]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "MM"))]
-    pub step: Option<f64>,
-    /// What is kept of a ray [default: integral]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "WHAT"))]
-    pub projection: Option<Projection>,
-    /// What the values of the images are [default: attenuation]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "WHAT"))]
-    pub values: Option<Shown>,
-    /// Poisson noise for this many photons per unobstructed pixel [default: none]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "COUNT"))]
-    pub photons: Option<f64>,
-    /// Random seed of the noise: the same seed gives the same noise [default: 0]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "NUMBER"))]
-    pub seed: Option<u64>,
+    /// How rays go through voxels.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub rays: Chosen<Rays, Simulated>,
+    /// What is kept of a ray.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub projection: Chosen<Projection, Simulated>,
     /// Formats of the images, separated by commas: png, tiff, nifti, dicom [default: png,nifti]
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME,...", value_delimiter = ','))]
     #[serde(with = "by_names")]
@@ -98,59 +139,16 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Refuses what would be ignored, and what cannot be.
-    pub(super) fn check(&self) -> Result<()> {
-        let exact = matches!(self.rays, Some(Rays::Siddon | Rays::Joseph));
-        crate::options::refuse(
-            exact && self.step.is_some(),
-            "step",
-            text!("`rays = trilinear` and texture"),
-        )?;
-        let maximum = self.projection == Some(Projection::Maximum);
-        let is_for = || text!("`projection = integral`");
-        crate::options::refuse(maximum && self.values.is_some(), "values", is_for())?;
-        crate::options::refuse(maximum && self.photons.is_some(), "photons", is_for())?;
-        crate::options::refuse(
-            self.seed.is_some() && self.photons.is_none(),
-            "seed",
-            text!("`photons`"),
-        )?;
-        if self.step.is_some_and(|s| !(s > 0.0 && s.is_finite())) {
-            return Err(Error::input(text!("`step`: give millimetres above 0")));
-        }
-        if self.photons.is_some_and(|p| !(1.0..=1e15).contains(&p)) {
-            return Err(Error::input(text!(
-                "`photons`: give a number from 1 to 1e15, such as 1e5"
-            )));
-        }
-        Ok(())
-    }
-
-    /// How rays go through voxels on a device: only GPUs have texture units.
-    pub(super) fn rays(&self, on_gpu: bool) -> Rays {
-        match self.rays.unwrap_or(Rays::Trilinear) {
-            Rays::Texture if !on_gpu => Rays::Trilinear,
-            rays => rays,
-        }
-    }
-
-    /// The same with the distance of samples.
-    pub(super) fn traversal(&self, rays: Rays, ct: &Grid) -> Traversal {
-        let usual = 0.5 * ct.spacing().into_iter().fold(f64::INFINITY, f64::min);
-        let step = self.step.unwrap_or(usual);
-        match rays {
-            Rays::Trilinear => Traversal::trilinear(step),
-            Rays::Texture => Traversal::Trilinear { step, filtering: Filtering::Texture },
-            Rays::Siddon => Traversal::Siddon,
-            Rays::Joseph => Traversal::Joseph,
-        }
-    }
-
-    pub(super) fn along(&self) -> Along {
-        match self.projection {
-            Some(Projection::Maximum) => Along::Maximum,
-            _ => Along::Integral,
-        }
+    /// What was given over what is usual: how rays go through voxels, and what is kept of them. What would be ignored is
+    /// refused.
+    pub(super) fn made(&self) -> Result<(Rays, Projection)> {
+        let rays = self.rays.over(Rays::TRILINEAR)?;
+        let projection = self.projection.over(Projection::INTEGRAL)?;
+        rays.check()?;
+        projection.check()?;
+        let noisy = self.projection.has("photons");
+        refuse(self.projection.has("seed") && !noisy, "seed", text!("`photons`"))?;
+        Ok((rays, projection))
     }
 
     /// Whether the values of a file are whole numbers within a window.
@@ -168,22 +166,73 @@ impl Simulation {
         }
         if all.is_empty() { vec![Format::Png, Format::Nifti] } else { all }
     }
+}
+
+impl Rays {
+    /// The same on a device: only GPUs have texture units.
+    pub(super) fn on(self, gpu: bool) -> Self {
+        match self {
+            Rays::Texture(samples) if !gpu => Rays::Trilinear(samples),
+            rays => rays,
+        }
+    }
+
+    /// With the distance of samples in a CT.
+    pub(super) fn traversal(self, ct: &Grid) -> Traversal {
+        let usual = 0.5 * ct.spacing().into_iter().fold(f64::INFINITY, f64::min);
+        match self {
+            Rays::Trilinear(Samples { step }) => Traversal::trilinear(step.unwrap_or(usual)),
+            Rays::Texture(Samples { step }) => {
+                let (step, filtering) = (step.unwrap_or(usual), Filtering::Texture);
+                Traversal::Trilinear { step, filtering }
+            }
+            Rays::Siddon => Traversal::Siddon,
+            Rays::Joseph => Traversal::Joseph,
+        }
+    }
+}
+
+impl Projection {
+    pub(super) fn along(self) -> Along {
+        match self {
+            Projection::Maximum => Along::Maximum,
+            Projection::Integral(_) => Along::Integral,
+        }
+    }
+
+    /// The photons per unobstructed pixel, where there is noise.
+    pub(super) fn photons(self) -> Option<f64> {
+        match self {
+            Projection::Maximum => None,
+            Projection::Integral(of) => of.photons,
+        }
+    }
+
+    /// The seed of the noise.
+    pub(super) fn seed(self) -> u64 {
+        match self {
+            Projection::Maximum => 0,
+            Projection::Integral(of) => of.seed,
+        }
+    }
 
     /// How the values follow from the intensity of the X-rays, where they do.
-    pub(super) fn signal(&self) -> Option<Signal> {
-        match (self.along(), self.values) {
-            (Along::Maximum, _) => None,
-            (Along::Integral, Some(Shown::Intensity)) => Some(Signal::Intensity),
-            (Along::Integral, _) => Some(Signal::Attenuation),
+    pub(super) fn signal(self) -> Option<Signal> {
+        match self {
+            Projection::Maximum => None,
+            Projection::Integral(Detection { values: Shown::Intensity, .. }) => {
+                Some(Signal::Intensity)
+            }
+            Projection::Integral(_) => Some(Signal::Attenuation),
         }
     }
 
     /// What the values are called.
-    pub(super) fn unit(&self) -> &'static str {
-        match (self.along(), self.values) {
-            (Along::Maximum, _) => "1/mm",
-            (Along::Integral, Some(Shown::Intensity)) => "intensity",
-            (Along::Integral, _) => "attenuation",
+    pub(super) fn unit(self) -> &'static str {
+        match self.signal() {
+            None => "1/mm",
+            Some(Signal::Intensity) => "intensity",
+            Some(_) => "attenuation",
         }
     }
 }

@@ -11,6 +11,7 @@ use voxalign_image::Grid;
 use voxalign_io::transform::Geometry;
 use voxalign_options::{Choice, Chosen, Given, Parameters, UseOf, text};
 use voxalign_register::linear::{AffineOptions, Search};
+use voxalign_register::search::OptimiserKind;
 use voxalign_register::similarity::Similarity;
 
 /// Whether a similarity can drive an affine registration.
@@ -72,6 +73,19 @@ impl UseOf<Search> for Searches {
     }
 }
 
+/// How an affine registration finds the minimum of its cost.
+#[derive(Debug)]
+pub struct Minimum;
+
+impl UseOf<OptimiserKind> for Minimum {
+    const HEADING: &'static str = "Method";
+    const HELP: &'static str = "How the minimum of the cost is found from each candidate";
+
+    fn usual() -> Option<OptimiserKind> {
+        Some(OptimiserKind::default())
+    }
+}
+
 /// The method of an affine registration.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
@@ -102,6 +116,10 @@ pub struct AffineMethod {
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub search: Chosen<Search, Searches>,
+    /// How the minimum of the cost is found.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub optimiser: Chosen<OptimiserKind, Minimum>,
     /// All else.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
@@ -188,7 +206,7 @@ impl AffineWay {
     /// # Errors
     /// Options that others make meaningless.
     pub fn usual(&self, flat: bool) -> Result<AffineOptions> {
-        options(&self.cost, &self.search, &self.given, flat)
+        options(&self.cost, &self.search, &Chosen::<OptimiserKind>::default(), &self.given, flat)
     }
 }
 
@@ -200,28 +218,31 @@ pub fn usual_affine(flat: bool) -> AffineOptions {
 }
 
 /// What a registration takes of what was given, for images of two dimensions, or three.
-fn options<C, S, G>(
+fn options<C, S, M, G>(
     cost: &Chosen<Similarity, C>,
     search: &Chosen<Search, S>,
+    optimiser: &Chosen<OptimiserKind, M>,
     given: &Given<AffineOptions, G>,
     flat: bool,
 ) -> Result<AffineOptions>
 where
     C: UseOf<Similarity>,
     S: UseOf<Search>,
+    M: UseOf<OptimiserKind>,
     G: UseOf<AffineOptions>,
 {
     let usual = usual_affine(flat);
     let similarity = cost.over(usual.first_similarity())?;
     let similarity = cost.first().map(|_| similarity);
     let search = search.over(usual.search)?;
-    let options = given.over(AffineOptions { similarity, search, ..usual })?;
+    let used = optimiser.over(usual.optimiser)?;
+    let options = given.over(AffineOptions { similarity, search, optimiser: used, ..usual })?;
     options.check()?;
     options.search.check()?;
+    options.optimiser.check()?;
     options.first_similarity().check()?;
-    if let (false, Some(option)) =
-        (search.moves(), ["dof", "optimiser", "rescue"].into_iter().find(|name| given.has(name)))
-    {
+    let of_search = ["dof", "rescue"].into_iter().find(|name| given.has(name));
+    if let (false, Some(option)) = (search.moves(), of_search.or(optimiser.first())) {
         return Err(Error::Ignored(
             option,
             text!("`search = full` and local; with `search = none` the start is scored as it is"),
@@ -269,6 +290,6 @@ impl AffineMethod {
             "point_convention",
             text!("the points of `init = landmarks:FIXED.csv,MOVING.csv`"),
         )?;
-        options(&self.cost, &self.search, &self.given, flat)
+        options(&self.cost, &self.search, &self.optimiser, &self.given, flat)
     }
 }

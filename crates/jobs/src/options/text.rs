@@ -273,7 +273,7 @@ mod tests {
         let list = "operation = 'mean'\nlist = 'a.csv'\noutput = 'm.nii'\n";
         let job: stack::Job = from_toml(&format!("{list}weights = [1, 2]")).unwrap();
         let caller = crate::Caller::default();
-        let said = job.ready(&caller, &crate::Silent).map(|_| ()).unwrap_err().to_string();
+        let said = crate::Job::check(&job, &caller, &crate::Silent).unwrap_err().to_string();
         assert!(said.contains("`weights`"), "{said}");
         assert!(from_toml::<stack::Job>(&format!("{list}weights = '1,,2'")).is_err());
     }

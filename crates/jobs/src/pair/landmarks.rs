@@ -83,7 +83,7 @@ pub(crate) fn read_pairs(
         check_place(pairs.points()[side], grids[side], (path, side), &infos[side])?;
     }
     for remark in remarks(&pairs, grids) {
-        listener.say(Level::Warning, &remark);
+        listener.say(Level::Warning, remark);
     }
     Ok(pairs.placed([&|p| on_slice(p, grids[0]), &|p| on_slice(p, grids[1])]))
 }
@@ -158,7 +158,7 @@ pub fn remedy(mistaken: Option<Mistaken>, info: &PointInfo) -> Text {
 }
 
 /// What to say of points that lie outside of their images.
-pub(crate) fn remarks(pairs: &PointPairs, grids: [&Grid; 2]) -> Vec<String> {
+pub(crate) fn remarks(pairs: &PointPairs, grids: [&Grid; 2]) -> Vec<Text> {
     let of = |side: usize| {
         let points = pairs.points()[side];
         let outside = points.iter().filter(|p| !has(grids[side], grids[side].world_to_index(**p)));
@@ -176,7 +176,7 @@ pub(crate) fn remarks(pairs: &PointPairs, grids: [&Grid; 2]) -> Vec<String> {
     let fitted = (pairs.len() > 3 && !grids[0].is_2d())
         .then(|| fit_points(pairs, MapKind::Similarity, None).ok())
         .flatten();
-    (0..2).filter_map(of).chain(fitted.and_then(|fit| fit.doubts())).collect()
+    (0..2).filter_map(of).chain(fitted.and_then(|fit| fit.doubts())).map(Text::from).collect()
 }
 
 /// More landmarks than these are not compared with each other.
@@ -288,7 +288,7 @@ impl Distances {
             let which: Vec<_> =
                 self.exchanged.iter().take(10).map(|i| (i + 1).to_string()).collect();
             let more = if self.exchanged.len() > 10 { " and more" } else { "" };
-            verdict.remarks.push(format!(
+            verdict.remarks.push(text!(
                 "landmarks {}{more} are nearer to each other's partners than to their own: look at the order of both lists",
                 which.join(", ")
             ));
@@ -296,7 +296,7 @@ impl Distances {
         let (count, farther) = (self.all.len(), self.farther());
         if farther > 0 {
             let are = if farther == 1 { "is" } else { "are" };
-            verdict.remarks.push(format!(
+            verdict.remarks.push(text!(
                 "{farther} of {count} landmarks {are} farther apart than before by more than 1 mm: look at them"
             ));
         }

@@ -173,7 +173,7 @@ impl PairPaths {
         let mut oddities = Vec::new();
         for (role, info) in [("fixed", &info), ("moving", &moving_info)] {
             let odd = info.oddities.iter().filter(|o| !o.is_normal_geometry());
-            oddities.extend(odd.map(|o| format!("the file of the {role} image: {o}")));
+            oddities.extend(odd.map(|o| text!("the file of the {role} image: {o}")));
         }
         let mut pair = Pair::new(fixed, moving);
         pair.dimensions = info.dimensions;
@@ -258,7 +258,7 @@ pub struct Pair {
     /// Dimensions of the files of results, 2 or 3.
     pub dimensions: usize,
     /// What is odd about the two images.
-    oddities: Vec<String>,
+    oddities: Vec<Text>,
 }
 
 impl Pair {
@@ -269,7 +269,7 @@ impl Pair {
         let dimensions = if fixed.grid().is_2d() { 2 } else { 3 };
         let mut oddities = Vec::new();
         if fixed == moving {
-            oddities.push("the fixed and the moving image are the same".to_owned());
+            oddities.push(text!("the fixed and the moving image are the same"));
         }
         Self {
             fixed,
@@ -314,13 +314,13 @@ impl Pair {
     }
 
     /// What the reader of a result should know that no check of the registration can see.
-    pub(crate) fn remarks(&self, views: &Views) -> Vec<String> {
+    pub(crate) fn remarks(&self, views: &Views) -> Vec<Text> {
         let mut remarks = self.oddities.clone();
         let dice = |view: &Resampled| view.scores.labels.as_ref().and_then(|l| l.mean_dice);
         if let (Some(before), Some(after)) = (dice(&views.before), dice(&views.after))
             && after < before
         {
-            remarks.push(format!(
+            remarks.push(text!(
                 "the labels overlap less than before: mean Dice {after:.4}, before {before:.4}"
             ));
         }

@@ -33,7 +33,7 @@ impl Used {
                 || start.init_rotation.is_some()
                 || start.init_translation.is_some(),
             region: regions.iter().all(Option::is_some),
-            similarity: job.method.has("similarity"),
+            similarity: job.method.similarity.kind().is_some(),
             views: regions.len(),
             refine: options.refine,
         }
@@ -112,7 +112,7 @@ impl Used {
 
     /// A verdict with such words, as the caller says them.
     pub(super) fn worded(self, caller: &Caller, verdict: Verdict) -> Verdict {
-        verdict.worded(|remedy| caller.say(self.words(remedy)))
+        verdict.worded(|remedy| caller.say(self.words(remedy)), caller.words)
     }
 }
 

@@ -40,7 +40,7 @@ use crate::plan::{self, Plan};
 use crate::projection::{Ct, CtOptions, VIEWS, Whole, behind, check_region, is_within, may_see};
 use crate::run::{
     Caller, Done, Input, RECORD, REPORT, Read, Role, TRANSFORM, check_outputs, check_written,
-    conclude, inputs, written,
+    conclude, inputs, nothing_more, written,
 };
 use crate::staged::Staged;
 use input::{Reading, Values};
@@ -288,6 +288,8 @@ impl Job {
             all["frame"] = json!(self.frame);
         }
         if let (Some(all), Some(ct)) = (all.as_object_mut(), ct.as_object()) {
+            all.extend(options.similarity.as_json());
+            all.extend(options.optimiser.as_json());
             all.extend(ct.clone());
         }
         all
@@ -296,7 +298,7 @@ impl Job {
     /// What is written for views of these names, with what it is.
     fn written<'a>(&self, views: impl Iterator<Item = &'a str>) -> Vec<(&'static str, String)> {
         let own = [("pose", TRANSFORM.to_owned()), ("inverse_pose", CT_TO_ROOM.to_owned())];
-        let table = self.method.has("refine").then(|| ("views", VIEWS.to_owned()));
+        let table = self.method.given.has("refine").then(|| ("views", VIEWS.to_owned()));
         let own = own.into_iter().chain(table);
         written(own.chain(views.map(|v| ("simulated", drr(v)))), self.report.wanted())
     }
@@ -427,7 +429,7 @@ impl crate::Job for Job {
         self.material.check()?;
         options::options(&self.method)?;
         self.start.check()?;
-        if self.is_sequence() && self.method.has("refine") {
+        if self.is_sequence() && self.method.given.has("refine") {
             return Err(Error::input(text!(
                 "`refine` is for the pose of single images, not of a `stream`: give it with the images of one moment first, and the \
                  `views.toml` of that as `geometry`"
@@ -469,7 +471,7 @@ impl crate::Job for Job {
         let stored = views.iter().map(|v| v.stored as u64).max().unwrap_or(0);
         let method = options::options(&self.method)?;
         let rays = options::rays(&method, most, views.len() as u64);
-        let voxels = plan.voxels(Role::Ct.name());
+        let voxels = plan.voxels(Role::Ct);
         // X-ray images as they are read; then, beside their copies and what is simulated of them, the volume as it goes to
         // the device, or there with the derivatives of rays, or with what is looked at for metal: all images with those that are
         // simulated, and what is made of the largest one.
@@ -548,7 +550,7 @@ impl crate::Job for Job {
         let regions: Vec<_> = views.iter().map(|v| v.region).collect();
         let used = advice::Used::of(self, &options, &regions);
         record.verdict = used.worded(caller, record.verdict);
-        conclude(staged, clock, record, (&self.output, &written), |record| {
+        conclude(staged, clock, record, (&self.output, &written), nothing_more, |record| {
             let all = views.iter().zip(&simulated).zip(&found.without);
             let left_out = |without: &Vec<bool>| without.iter().map(|w| f32::from(*w)).collect();
             let all: Vec<(_, Option<Vec<f32>>)> =

@@ -1,8 +1,11 @@
 //! How a pose is searched.
 
 use crate::error::{Error, Result};
-use voxalign_options::{Choice, Given, UseOf, text};
+use serde::{Deserialize, Serialize};
+use voxalign_options::{Choice, Chosen, Given, UseOf, text};
+use voxalign_register::projection::XraySimilarity;
 use voxalign_register::projection::register::PoseOptions;
+use voxalign_register::search::OptimiserKind;
 
 /// What the values of X-ray images are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
@@ -28,15 +31,50 @@ impl UseOf<PoseOptions> for Registration {
     const HEADING: &'static str = "Registration";
 }
 
+impl UseOf<XraySimilarity> for Registration {
+    const HEADING: &'static str = "Registration";
+
+    fn usual() -> Option<XraySimilarity> {
+        Some(XraySimilarity::default())
+    }
+}
+
+impl UseOf<OptimiserKind> for Registration {
+    const HEADING: &'static str = "Registration";
+
+    fn usual() -> Option<OptimiserKind> {
+        Some(OptimiserKind::default())
+    }
+}
+
 /// How the pose is found.
-pub type Method = Given<PoseOptions, Registration>;
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[serde(default)]
+pub struct Method {
+    /// How images are compared.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub similarity: Chosen<XraySimilarity, Registration>,
+    /// How the minimum of the cost is found.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub optimiser: Chosen<OptimiserKind, Registration>,
+    /// All else.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub given: Given<PoseOptions, Registration>,
+}
 
 /// The options of the library.
 ///
 /// # Errors
 /// What is out of range.
 pub(super) fn options(method: &Method) -> Result<PoseOptions> {
-    let options = method.over(PoseOptions::default())?;
+    let usual = PoseOptions::default();
+    let similarity = method.similarity.over(usual.similarity)?;
+    let optimiser = method.optimiser.over(usual.optimiser)?;
+    let options = method.given.over(PoseOptions { similarity, optimiser, ..usual })?;
     if options.redraw && options.sampling.is_none() {
         return Err(Error::input(text!(
             "`redraw` is for a part of the pixels; give `sampling`, too"

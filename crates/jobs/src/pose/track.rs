@@ -11,7 +11,8 @@ use crate::options::as_text;
 use crate::plan::{self, Plan};
 use crate::projection::{Ct, Numbers, behind, counted, unique};
 use crate::run::{
-    Caller, Clock, Done, Input, Role, TRANSFORM, check_written, conclude, inputs, written,
+    Caller, Clock, Done, Input, Role, TRANSFORM, check_written, conclude, inputs, nothing_more,
+    written,
 };
 use crate::staged::Staged;
 use serde::{Deserialize, Serialize};
@@ -167,7 +168,7 @@ impl Job {
         check_written(&self.output, &written, &files)?;
         let writes = written.into_iter().map(|(_, name)| self.output.join(name));
         let plan = Plan::new(&files, writes.collect(), listener)?;
-        let voxels = plan.voxels(Role::Ct.name());
+        let voxels = plan.voxels(Role::Ct);
         Ok(plan.taking(plan::BASE + 16 * voxels))
     }
 
@@ -281,23 +282,24 @@ impl Job {
         };
         let last = run.last;
         let record = TrackRecord::new(record, sequence, verdict);
-        let done = conclude(staged, clock, record, (&self.output, &outputs), |record| {
-            let shown = last.iter().flat_map(|(moment, _)| moment.iter());
-            let pictures: Vec<_> = shown
-                .zip(&views)
-                .zip(&simulated)
-                .map(|((xray, view), [before, after])| {
-                    let picture = |values| XrayPicture::new(view.geometry.dims(), values);
-                    PosePictures {
-                        xray: picture(xray),
-                        before: picture(before),
-                        after: picture(after),
-                        left_out: None,
-                    }
-                })
-                .collect();
-            render(&TrackReport { record, pictures: &pictures })
-        })?;
+        let done =
+            conclude(staged, clock, record, (&self.output, &outputs), nothing_more, |record| {
+                let shown = last.iter().flat_map(|(moment, _)| moment.iter());
+                let pictures: Vec<_> = shown
+                    .zip(&views)
+                    .zip(&simulated)
+                    .map(|((xray, view), [before, after])| {
+                        let picture = |values| XrayPicture::new(view.geometry.dims(), values);
+                        PosePictures {
+                            xray: picture(xray),
+                            before: picture(before),
+                            after: picture(after),
+                            left_out: None,
+                        }
+                    })
+                    .collect();
+                render(&TrackReport { record, pictures: &pictures })
+            })?;
         match ended {
             None => Ok(done),
             Some(Error::Stopped) => Err(Error::Ended(self.output.clone())),

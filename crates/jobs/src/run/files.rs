@@ -2,7 +2,7 @@
 
 use super::record::{Clock, Input, Role, inputs, peak_memory, record};
 use super::{Output, RECORD, REPORT, check_outputs};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::listener::{Level, Listener};
 use crate::machine::Machine;
 use crate::options::{OutputOptions, Product, Products};
@@ -49,7 +49,7 @@ impl Caller {
 
     /// A verdict with remedies in the words of the caller.
     pub(crate) fn worded(&self, verdict: Verdict, speaker: Speaker) -> Verdict {
-        verdict.worded(|remedy| self.say(words(remedy, speaker)))
+        verdict.worded(|remedy| self.say(words(remedy, speaker)), self.words)
     }
 }
 
@@ -203,47 +203,22 @@ impl<'a> Run<'a> {
         self.listener.say(Level::Verbose, format!("moving: {moving}"));
     }
 
-    /// Writes report and record, and moves everything to its place. Of `outputs`, those that this run does not
-    /// write go where an older one did. `written` waits for what another thread still writes.
+    /// Writes report and record, and moves everything to its place, as [`conclude`]. Of `outputs`, those that this run
+    /// does not write go where an older one did.
     pub(crate) fn finish(
         &self,
         mut staged: Staged<'_>,
-        mut clock: Clock,
-        mut record: RunRecord,
+        clock: Clock,
+        record: RunRecord,
         outputs: &[Output],
-        written: impl FnOnce() -> Result<()>,
+        rest: impl FnOnce() -> Result<()>,
         report: impl FnOnce(&RunRecord) -> Result<String, ReportError>,
     ) -> Result<Done<RunRecord>> {
-        let with_report = self.output.wants_report();
-        for output in outputs {
-            if self.is_written(output) {
-                let path = staged.final_path(&output.name).display().to_string();
-                record.outputs.push(OutputRecord { role: output.role.to_owned(), path });
-            } else {
-                staged.without(&output.name);
-            }
-        }
-        if with_report {
-            write_report(&mut staged, &mut clock, &mut record, report)?;
-        }
-        written()?;
-        clock.lap("write");
-        end(staged, clock, record, self.folder)
+        let (written, not): (Vec<_>, Vec<_>) = outputs.iter().partition(|o| self.is_written(o));
+        not.iter().for_each(|output| staged.without(&output.name));
+        let written: Vec<_> = written.iter().map(|o| (o.role, o.name.to_string())).collect();
+        conclude(staged, clock, record, (self.folder, &written), rest, report)
     }
-}
-
-/// Writes the report on a record.
-fn write_report<R: Judged>(
-    staged: &mut Staged<'_>,
-    clock: &mut Clock,
-    record: &mut R,
-    report: impl FnOnce(&R) -> Result<String, ReportError>,
-) -> Result<()> {
-    record.measured(clock.laps(), peak_memory());
-    let html = report(record)?;
-    staged.write_text(REPORT, &html)?;
-    clock.lap("report");
-    Ok(())
 }
 
 /// The files of a job, each by what it is and its name: those that are its own, then report and record. What is
@@ -256,37 +231,52 @@ pub(crate) fn written(
     own.into_iter().chain(report).chain([("record", RECORD.to_owned())]).collect()
 }
 
-/// Writes the report, where it is among what is [written], and the record, and moves everything to its place.
-pub(crate) fn conclude<R: Judged>(
+/// Nothing is left to be written.
+pub(crate) fn nothing_more() -> Result<()> {
+    Ok(())
+}
+
+/// Ends a job, of which all that is [`written`] but report and record is staged: writes the report, where it is among that, waits
+/// for the `rest`, which another thread may still write, and writes the record, which stands for the whole. Then everything moves to
+/// its place, and an older report goes where there is none. A job whose result is one file has that in place of the folder, and names of
+/// its own beside it.
+pub(crate) fn conclude<R: Judged, E>(
     mut staged: Staged<'_>,
     mut clock: Clock,
     mut record: R,
     (folder, written): (&Path, &[(&'static str, String)]),
-    report: impl FnOnce(&R) -> Result<String, ReportError>,
-) -> Result<Done<R>> {
+    rest: impl FnOnce() -> Result<()>,
+    report: impl FnOnce(&R) -> Result<String, E>,
+) -> Result<Done<R>>
+where
+    Error: From<E>,
+{
+    let named = |wanted: &str| written.iter().find(|(role, _)| *role == wanted).map(|w| &*w.1);
+    let own = named("record").unwrap_or(RECORD);
+    let path = |name: &str| match own == RECORD {
+        true => staged.final_path(name),
+        false => folder.with_file_name(name),
+    };
     let output = |(role, name): &(&'static str, String)| OutputRecord {
         role: (*role).to_owned(),
-        path: staged.final_path(name).display().to_string(),
+        path: path(name).display().to_string(),
     };
     record.wrote(written.iter().map(output).collect());
-    if written.iter().any(|(_, name)| name == REPORT) {
-        write_report(&mut staged, &mut clock, &mut record, report)?;
-    } else {
-        staged.without(REPORT);
+    match named("report") {
+        Some(name) => {
+            record.measured(clock.laps(), peak_memory());
+            let html = report(&record)?;
+            staged.write_text(name, &html)?;
+            clock.lap("report");
+        }
+        None if own == RECORD => staged.without(REPORT),
+        None => {}
     }
-    end(staged, clock, record, folder)
-}
-
-/// Writes the record, which stands for the whole, and moves everything to its place.
-pub(crate) fn end<R: Judged>(
-    mut staged: Staged<'_>,
-    mut clock: Clock,
-    mut record: R,
-    folder: &Path,
-) -> Result<Done<R>> {
+    rest()?;
+    clock.lap("write");
     clock.total();
     record.measured(clock.laps(), peak_memory());
-    staged.write_text(RECORD, &record.text())?;
+    staged.write_text(own, &record.text())?;
     staged.commit()?;
     Ok(Done { record, folder: folder.to_owned() })
 }

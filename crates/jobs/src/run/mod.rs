@@ -4,8 +4,8 @@ mod files;
 mod record;
 
 pub use files::{Caller, Done, Read};
-pub(crate) use files::{Run, conclude, end, written};
-pub(crate) use record::{Clock, Input, Role, inputs, outside, peak_memory, record};
+pub(crate) use files::{Run, conclude, nothing_more, written};
+pub(crate) use record::{Clock, Input, Role, inputs, outside, record};
 
 use crate::error::{Error, Result};
 use crate::options::Product;

@@ -36,6 +36,11 @@ impl Clock {
         self.before += seconds;
     }
 
+    /// Notes how long something took within a part.
+    pub(crate) fn note(&mut self, name: String, seconds: f64) {
+        self.laps.insert(name, seconds);
+    }
+
     /// Ends a part; parts of one name add up.
     pub(crate) fn lap(&mut self, name: &str) {
         let now = Instant::now();
@@ -199,9 +204,17 @@ impl<'a> Input<'a> {
         self.path == path
     }
 
-    /// Whether it is what the libraries call so, such as `fixed mask`.
-    pub(crate) fn is(&self, role: &str) -> bool {
-        self.role.name().replace('_', " ") == role
+    /// Whether it is what the library calls so.
+    pub(crate) fn is(&self, role: voxalign_register::Role) -> bool {
+        use voxalign_register::Role as Of;
+        let all = [
+            (Of::Fixed, Role::Fixed),
+            (Of::Moving, Role::Moving),
+            (Of::FixedMask, Role::FixedMask),
+            (Of::MovingMask, Role::MovingMask),
+            (Of::FixedWeight, Role::FixedWeight),
+        ];
+        all.contains(&(role, self.role))
     }
 
     /// What it is, for a record.

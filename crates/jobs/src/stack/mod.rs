@@ -5,22 +5,24 @@ mod names;
 mod options;
 mod work;
 
-pub use options::{Operation, Options};
+pub use options::{Operands, Operation, Options};
 
 use crate::error::{Error, Result};
 use crate::files;
+use crate::job::missing;
 use crate::list;
 use crate::listener::{Listener, reading};
-use crate::machine::Machine;
+use crate::machine::{Auto, Machine};
 use crate::plan::{self, Plan};
 use crate::run::{Caller, Clock, Done, Input, RECORD, Role, inputs as run_inputs, record};
 use names::{beside, check_folder, result_name};
 use options::Kind;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 use voxalign_io::image::DataType;
-use voxalign_options::text;
-use voxalign_population::stream::{Files, Source, StreamOptions, Trace};
+use voxalign_options::{Parameters, text};
+use voxalign_population::stream::{Files, Source, StreamOptions};
 use voxalign_register::Choice;
 use voxalign_report::{GridRecord, StackRecord};
 use work::Work;
@@ -34,16 +36,16 @@ pub struct Job {
     #[cfg_attr(feature = "clap", arg(value_enum))]
     pub operation: Operation,
     /// The images, all on one grid
-    #[cfg_attr(
-        feature = "clap",
-        arg(value_name = "IMAGES", required_unless_present = "list", conflicts_with = "list")
-    )]
+    #[cfg_attr(feature = "clap", arg(value_name = "IMAGES", conflicts_with = "list"))]
     pub images: Vec<PathBuf>,
     /// The images as a table with the column `path` and, for mean, optionally `weight`
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE.csv"))]
     pub list: Option<PathBuf>,
     /// The result: an image, a table for energy, a folder for normalise, smooth and window-mean
-    #[cfg_attr(feature = "clap", arg(short, long, value_name = "OUT"))]
+    #[cfg_attr(
+        feature = "clap",
+        arg(short, long, value_name = "OUT", default_value = "", hide_default_value = true, value_parser = crate::options::path())
+    )]
     pub output: PathBuf,
     /// How.
     #[cfg_attr(feature = "clap", command(flatten))]
@@ -51,16 +53,8 @@ pub struct Job {
     pub options: Options,
 }
 
-/// What was made.
-#[derive(Debug)]
-pub struct Made {
-    /// What was found, as it is beside the result, and where the result is.
-    pub done: Done<StackRecord>,
-    /// What ran when.
-    pub trace: Trace,
-}
-
 /// The images, and their weights or none.
+#[derive(Debug)]
 struct Images {
     paths: Vec<PathBuf>,
     weights: Vec<f64>,
@@ -84,14 +78,12 @@ impl Images {
     }
 }
 
-/// A job that is checked, its files opened.
-pub struct Ready<'j> {
-    job: &'j Job,
+/// What is read before a device is needed: the images with their headers.
+#[derive(Debug)]
+pub struct Inputs {
     images: Images,
     source: Files,
-    clock: Clock,
-    caller: &'j Caller,
-    listener: &'j dyn Listener,
+    seconds: f64,
 }
 
 impl Job {
@@ -105,20 +97,14 @@ impl Job {
         Self { operation, images, list: None, options: Options::default(), output: output.into() }
     }
 
-    /// Checks what can be checked before a device is started, and opens the files.
-    ///
-    /// # Errors
-    /// Options that others make meaningless, files that cannot be read or are on other grids, outputs that are
-    /// inputs.
-    pub fn ready<'j>(
-        &'j self,
-        caller: &'j Caller,
-        listener: &'j dyn Listener,
-    ) -> Result<Ready<'j>> {
-        self.check_options()?;
+    /// The images, named or in a list.
+    fn images(&self, listener: &dyn Listener) -> Result<Images> {
         let images = match &self.list {
             Some(list) => Images::of_list(list, listener)?,
-            None => Images { paths: self.images.clone(), weights: self.options.weights.clone() },
+            None => {
+                let weights = self.options.operands.over(Operands::USUAL)?.weights;
+                Images { paths: self.images.clone(), weights }
+            }
         };
         if !images.weights.is_empty() && self.operation != Operation::Mean {
             return Err(Error::input(text!(
@@ -126,65 +112,35 @@ impl Job {
                 self.operation.name()
             )));
         }
-        let inputs = images.paths.iter().chain(&self.options.reference).chain(&self.list);
-        let inputs: Vec<_> = inputs.map(PathBuf::as_path).collect();
-        let mut clock = Clock::start();
-        match self.operation.output() {
-            Kind::Folder => check_folder(&self.output, &images.paths, &inputs)?,
-            kind => {
-                files::check_output(&self.output, inputs.iter().copied())?;
-                files::check_output(&beside(&self.output), inputs.iter().copied())?;
-                let named = files::kind(&self.output)?;
-                let (wanted, name) = match kind {
-                    Kind::Image => (files::Kind::Image, "an image, such as mean.nii.gz"),
-                    _ => (files::Kind::Points, "a table, such as energy.csv"),
-                };
-                let table = self.output.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv"));
-                if named != wanted || kind != Kind::Image && !table {
-                    return Err(Error::input(text!(
-                        "'{}': the result of {} must be {name}",
-                        self.output.display(),
-                        self.operation.name()
-                    )));
-                }
-            }
-        }
-        let source = Files::open(images.paths.clone())?.with_checksums();
-        clock.lap("headers");
-        Ok(Ready { job: self, images, source, clock, caller, listener })
+        Ok(images)
     }
 
-    /// Does it all.
-    ///
-    /// # Errors
-    /// As of [`ready`](Self::ready); [`Error::Stopped`].
-    pub fn run(&self, machine: &Machine, caller: &Caller, listener: &dyn Listener) -> Result<Made> {
-        self.ready(caller, listener)?.run(machine)
+    /// The files that are read beside the images.
+    fn others<'a>(&'a self, caller: &'a Caller) -> Vec<Input<'a>> {
+        let config = caller.config.as_deref().map(|path| Input::new(Role::Config, path));
+        let given = [(Role::List, &self.list), (Role::Reference, &self.options.reference)];
+        Input::those_given(&given).chain(config).collect()
     }
 
     /// Options that would be ignored are errors.
-    fn check_options(&self) -> Result<()> {
+    fn check_used(&self) -> Result<()> {
         let (operation, options) = (self.operation, &self.options);
-        match (self.images.is_empty(), &self.list) {
-            (true, None) => return Err(Error::input(text!("give images, or a `list` of them"))),
-            (false, Some(_)) => {
-                return Err(Error::input(text!(
-                    "both images and a `list` are given; leave one of them out"
-                )));
-            }
-            (true, Some(_)) if !options.weights.is_empty() => {
-                return Err(Error::input(text!(
-                    "`weights` are for images that are named; give those of a list in its column \
-                     weight"
-                )));
-            }
-            _ => {}
+        if self.list.is_some() && !self.images.is_empty() {
+            return Err(Error::input(text!(
+                "both images and a `list` are given; leave one of them out"
+            )));
+        }
+        if self.list.is_some() && options.operands.has("weights") {
+            return Err(Error::input(text!(
+                "`weights` are for images that are named; give those of a list in its column \
+                 weight"
+            )));
         }
         let of_others = [
-            ("weights", !options.weights.is_empty(), Operation::Mean),
-            ("sigma", options.sigma.is_some(), Operation::Smooth),
-            ("window", options.window.is_some(), Operation::WindowMean),
-            ("range", !options.range.is_empty(), Operation::Normalise),
+            ("weights", options.operands.has("weights"), Operation::Mean),
+            ("sigma", options.operands.has("sigma"), Operation::Smooth),
+            ("window", options.operands.has("window"), Operation::WindowMean),
+            ("range", options.operands.has("range"), Operation::Normalise),
             ("reference", options.reference.is_some(), Operation::Energy),
         ];
         for (option, given, of) in of_others {
@@ -201,15 +157,18 @@ impl Job {
                 "`data_type` is for images, and the result of energy is a table; leave it out"
             )));
         }
-        if operation == Operation::Smooth && options.sigma.is_none() {
+        let operands = options.operands.over(Operands::USUAL)?;
+        operands.check()?;
+        if operation == Operation::Smooth && operands.sigma.is_none() {
             return Err(Error::input(text!(
                 "smooth needs `sigma`, the width of the Gaussian in mm"
             )));
         }
-        if !options.range.is_empty() && !matches!(options.range[..], [low, high] if low < high) {
+        let range = &operands.range[..];
+        if !range.is_empty() && !matches!(range, [low, high] if low < high) {
             return Err(Error::input(text!("`range`: give the lower number first, such as 0,1")));
         }
-        if options.window.is_some_and(|n| n % 2 == 0) {
+        if operands.window % 2 == 0 {
             return Err(Error::input(text!(
                 "`window`: give an odd number, for the image and as many neighbours on each side"
             )));
@@ -218,46 +177,95 @@ impl Job {
     }
 }
 
-impl Ready<'_> {
-    /// What it would do.
-    ///
-    /// # Errors
-    /// Headers that cannot be read.
-    pub fn plan(&self) -> Result<Plan> {
-        let job = self.job;
-        let mut inputs: Vec<_> =
-            self.images.paths.iter().map(|p| Input::new(Role::Image, p)).collect();
-        let others = [(Role::List, &job.list), (Role::Reference, &job.options.reference)];
-        inputs.extend(Input::those_given(&others));
-        let writes = match job.operation.output() {
-            Kind::Folder => {
-                let names = self.images.paths.iter().map(|path| result_name(path));
-                let names = names.chain([Ok(RECORD.to_owned())]);
-                names.map(|name| Ok(job.output.join(name?))).collect::<Result<_>>()?
-            }
-            _ => vec![job.output.clone(), beside(&job.output)],
-        };
-        let plan = Plan::new(&inputs, writes, self.listener)?;
-        // Two images for each reader, and some on their way.
-        Ok(plan.taking(plan::BASE + 4 * 16 * self.source.grid().len() as u64))
+impl crate::Job for Job {
+    type Record = StackRecord;
+    type Inputs = Inputs;
+    const NAME: &'static str = "stack";
+    const AUTO: Auto = Auto::Cpu;
+
+    fn missing(&self) -> Option<&'static str> {
+        let none = self.images.is_empty() && self.list.is_none();
+        let images = none.then_some("IMAGES, or a list of them,");
+        images.or_else(|| missing(&[(&self.output, "the result -o OUT")]))
     }
 
-    /// Does it.
-    ///
-    /// # Errors
-    /// As of [`Job::run`].
-    pub fn run(self, machine: &Machine) -> Result<Made> {
-        let Self { job, images, source, mut clock, caller, listener } = self;
-        clock.lap("device");
+    fn check_options(&self) -> Result<()> {
+        self.check_used()
+    }
+
+    fn check(&self, caller: &Caller, listener: &dyn Listener) -> Result<()> {
+        self.check_used()?;
+        let (images, others) = (self.images(listener)?, self.others(caller));
+        let inputs: Vec<_> = images.paths.iter().map(PathBuf::as_path).collect();
+        let inputs: Vec<_> = inputs.into_iter().chain(others.iter().map(Input::path)).collect();
+        let kind = match self.operation.output() {
+            Kind::Folder => return check_folder(&self.output, &images.paths, &inputs),
+            kind => kind,
+        };
+        files::check_output(&self.output, inputs.iter().copied())?;
+        files::check_output(&beside(&self.output), inputs.iter().copied())?;
+        let named = files::kind(&self.output)?;
+        let (wanted, name) = match kind {
+            Kind::Image => (files::Kind::Image, "an image, such as mean.nii.gz"),
+            _ => (files::Kind::Points, "a table, such as energy.csv"),
+        };
+        let table = self.output.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv"));
+        if named != wanted || kind != Kind::Image && !table {
+            return Err(Error::input(text!(
+                "'{}': the result of {} must be {name}",
+                self.output.display(),
+                self.operation.name()
+            )));
+        }
+        Ok(())
+    }
+
+    fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
+        self.check(caller, listener)?;
+        let Inputs { images, source, .. } = self.read(caller, listener)?;
+        let mut inputs: Vec<_> = images.paths.iter().map(|p| Input::new(Role::Image, p)).collect();
+        inputs.extend(self.others(caller));
+        let writes = match self.operation.output() {
+            Kind::Folder => {
+                let names = images.paths.iter().map(|path| result_name(path));
+                let names = names.chain([Ok(RECORD.to_owned())]);
+                names.map(|name| Ok(self.output.join(name?))).collect::<Result<_>>()?
+            }
+            _ => vec![self.output.clone(), beside(&self.output)],
+        };
+        let plan = Plan::new(&inputs, writes, listener)?;
+        // Two images for each reader, and some on their way.
+        Ok(plan.taking(plan::BASE + 4 * 16 * source.grid().len() as u64))
+    }
+
+    fn read(&self, _: &Caller, listener: &dyn Listener) -> Result<Inputs> {
+        let began = Instant::now();
+        let images = self.images(listener)?;
+        let source = Files::open(images.paths.clone())?.with_checksums();
+        Ok(Inputs { images, source, seconds: began.elapsed().as_secs_f64() })
+    }
+
+    fn find(
+        &self,
+        machine: &Machine,
+        Inputs { images, source, seconds }: Inputs,
+        caller: &Caller,
+        listener: &dyn Listener,
+    ) -> Result<Done<StackRecord>> {
+        let mut clock = Clock::start();
+        clock.add("device", machine.seconds);
+        clock.add("headers", seconds);
         // Other inputs are small; images are hashed while they are read.
-        let others = [(Role::List, &job.list), (Role::Reference, &job.options.reference)];
-        let others: Vec<_> = Input::those_given(&others).collect();
-        let record = record(caller, machine, run_inputs(&others, listener)?);
+        let record = record(caller, machine, run_inputs(&self.others(caller), listener)?);
         let work = Work {
-            job,
+            job: self,
+            operands: self.options.operands.over(Operands::USUAL)?,
             images: &images,
             source: &source,
-            data_type: job.options.data_type.unwrap_or_else(|| usual_type(job.operation, &source)),
+            data_type: self
+                .options
+                .data_type
+                .unwrap_or_else(|| usual_type(self.operation, &source)),
             record: StackRecord::new(record, GridRecord::from(source.grid())),
             clock,
             listener,

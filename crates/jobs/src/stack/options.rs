@@ -1,10 +1,10 @@
 //! What a stack computes, and its options.
 
-use crate::options::{as_text, texts};
+use crate::options::as_text;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use voxalign_io::image::DataType;
-use voxalign_options::Choice;
+use voxalign_options::{Choice, Given, Parameters};
 
 /// What to compute from the images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Choice)]
@@ -49,28 +49,32 @@ pub(super) enum Kind {
     Folder,
 }
 
+/// What single operations can be told.
+#[derive(Debug, Clone, PartialEq, Parameters)]
+pub struct Operands {
+    /// Weights of the images, for mean; they are divided by their sum
+    #[parameter(default = Vec::new(), unit = "W,W,...")]
+    pub weights: Vec<f64>,
+    /// Standard deviation of the Gaussian, mm, for smooth
+    #[parameter(unit = "MM")]
+    pub sigma: Option<f64>,
+    /// Number of images in a window, odd, for window-mean
+    #[parameter(default = 3)]
+    pub window: usize,
+    /// Intensity range that each image is scaled to, for normalise
+    #[parameter(default = Vec::new(), unit = "LOW,HIGH", says = "zero mean and unit variance")]
+    pub range: Vec<f64>,
+}
+
 /// The options of a stack.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 #[serde(default)]
 pub struct Options {
-    /// Weights of the images, for mean; they are divided by their sum
-    #[cfg_attr(feature = "clap", arg(long, value_name = "W,W,...", value_delimiter = ',', value_parser = crate::options::number,
-          conflicts_with = "list", allow_hyphen_values = true))]
-    #[serde(with = "texts")]
-    pub weights: Vec<f64>,
-    /// Standard deviation of the Gaussian, mm, for smooth
-    #[cfg_attr(feature = "clap", arg(long, value_name = "MM", value_parser = crate::options::number, allow_hyphen_values = true))]
-    pub sigma: Option<f64>,
-    /// Number of images in a window, odd, for window-mean [default: 3]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
-    pub window: Option<usize>,
-    /// Intensity range that each image is scaled to, for normalise [default: zero mean and unit
-    /// variance]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "LOW,HIGH", value_delimiter = ',', num_args = 1,
-          value_parser = crate::options::number, allow_hyphen_values = true))]
-    #[serde(with = "texts")]
-    pub range: Vec<f64>,
+    /// What the operation is told.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub operands: Given<Operands>,
     /// Type of the stored values: u8, i8, u16, i16, u32, i32, u64, i64, f32 or f64; not for energy
     /// [default: f32; for max and min that of the images, if all have the same one of at most 16
     /// bits and none is scaled]
@@ -80,11 +84,4 @@ pub struct Options {
     /// Image that is subtracted first, for energy
     #[cfg_attr(feature = "clap", arg(long, value_name = "IMAGE"))]
     pub reference: Option<PathBuf>,
-}
-
-impl Options {
-    /// Images of a window.
-    pub(super) fn window(&self) -> usize {
-        self.window.unwrap_or(3)
-    }
 }

@@ -1,11 +1,11 @@
 //! The operators of the library on the files of a job.
 
 use super::names::{beside, result_name};
-use super::{Images, Job, Made, Operation};
+use super::{Images, Job, Operands, Operation};
 use crate::error::{Error, Result};
 use crate::files;
 use crate::listener::{Level, Listener, check};
-use crate::run::{Clock, Done, RECORD, peak_memory};
+use crate::run::{Clock, Done, conclude, nothing_more, written};
 use crate::staged::Staged;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ use voxalign_population::stream::{
     mimo, miso, sliding_window,
 };
 use voxalign_register::Choice;
-use voxalign_report::{Figure, InputRecord, OutputRecord, StackRecord};
+use voxalign_report::{Figure, InputRecord, StackRecord};
 
 /// Tells how far it is, and stops where the user asks for it.
 struct Watch<'l>(&'l dyn Listener);
@@ -63,6 +63,7 @@ impl Sink for Counted {
 /// What is to be done.
 pub(super) struct Work<'j> {
     pub(super) job: &'j Job,
+    pub(super) operands: Operands,
     pub(super) images: &'j Images,
     pub(super) source: &'j Files,
     /// Of the stored values.
@@ -84,19 +85,22 @@ impl<'j> Work<'j> {
     }
 
     /// Does it and writes the result.
-    pub(super) fn run(mut self, device: &AnyDevice) -> Result<Made> {
-        let trace = match self.job.operation {
+    pub(super) fn run(self, device: &AnyDevice) -> Result<Done<StackRecord>> {
+        match self.job.operation {
             Operation::Mean => {
                 let mean = Mean::new(&self.images.weights, self.bound(device)?)?;
                 self.image(device, &mean)
             }
-            Operation::Variance => self.image(device, &Variance::new(self.bound(device)?)?),
+            Operation::Variance => {
+                let variance = Variance::new(self.bound(device)?)?;
+                self.image(device, &variance)
+            }
             Operation::Max => self.image(device, &Extreme::Max),
             Operation::Min => self.image(device, &Extreme::Min),
             Operation::Product => self.image(device, &Product),
             Operation::Energy => self.energy(device),
             Operation::Normalise => {
-                let target = match self.job.options.range[..] {
+                let target = match self.operands.range[..] {
                     [low, high] => Target::Range(low as f32, high as f32),
                     _ => Target::Standard,
                 };
@@ -105,21 +109,19 @@ impl<'j> Work<'j> {
                 self.folder(|sink| mimo(device, source, &operator, sink, &options, &watch))
             }
             Operation::Smooth => {
-                let sigma = self.job.options.sigma.unwrap_or(0.0);
+                let sigma = self.operands.sigma.unwrap_or(0.0);
                 let operator = Smooth { sigma, method: GaussianMethod::Recursive };
                 let (source, options, watch) = self.stream();
                 self.folder(|sink| mimo(device, source, &operator, sink, &options, &watch))
             }
             Operation::WindowMean => {
-                let operator = WindowMean { radius: self.job.options.window() / 2 };
+                let operator = WindowMean { radius: self.operands.window / 2 };
                 let (source, options, watch) = self.stream();
                 self.folder(|sink| {
                     sliding_window(device, source, &operator, sink, &options, &watch)
                 })
             }
-        }?;
-        let done = Done { record: self.record, folder: self.job.output.clone() };
-        Ok(Made { done, trace })
+        }
     }
 
     fn bound(&self, device: &AnyDevice) -> Result<f64> {
@@ -128,10 +130,10 @@ impl<'j> Work<'j> {
 
     /// An operator with one image as result.
     fn image<O: Miso<AnyDevice, Output = Vec<f32>>>(
-        &mut self,
+        mut self,
         device: &AnyDevice,
         operator: &O,
-    ) -> Result<Trace> {
+    ) -> Result<Done<StackRecord>> {
         let done = miso(device, self.source, operator, &self.options, &self.watch())?;
         self.clock.lap("stream");
         check(self.listener)?;
@@ -140,11 +142,10 @@ impl<'j> Work<'j> {
         let grid = self.source.grid();
         self.one_file(&done.trace, |staged, name| {
             staged.write_image(name, |p| image::write_values(p, grid, &done.value, &options))
-        })?;
-        Ok(done.trace)
+        })
     }
 
-    fn energy(&mut self, device: &AnyDevice) -> Result<Trace> {
+    fn energy(mut self, device: &AnyDevice) -> Result<Done<StackRecord>> {
         let reference = match &self.job.options.reference {
             Some(path) => {
                 // On the grid of the images, with finite values, as they are.
@@ -172,15 +173,14 @@ impl<'j> Work<'j> {
         self.record.figures.set(Figure::TotalEnergy, done.value.total);
         self.one_file(&done.trace, |staged, name| {
             staged.write(name, |p| voxalign_io::atomic::write_file(p, |w| w.write_all(&text)))
-        })?;
-        Ok(done.trace)
+        })
     }
 
     /// An operator with an image of each image as result.
     fn folder(
-        &mut self,
+        mut self,
         run: impl FnOnce(&dyn Sink) -> voxalign_population::Result<Streamed<()>>,
-    ) -> Result<Trace> {
+    ) -> Result<Done<StackRecord>> {
         let mut staged = Staged::new(&self.job.output, self.listener)?;
         let names = self.images.paths.iter().map(|path| result_name(path));
         let names: Vec<String> = names.collect::<Result<_, _>>()?;
@@ -197,45 +197,32 @@ impl<'j> Work<'j> {
         check(self.listener)?;
         let changed = (sink.clamped.into_inner(), sink.rounded.into_inner());
         files::say_changes(changed, self.data_type, self.listener);
-        for path in &self.images.paths {
-            let path = staged.final_path(&result_name(path)?);
-            self.wrote("image", &path);
-        }
-        let path = staged.final_path(RECORD);
-        self.wrote("record", &path);
-        let text = self.finish(&done.trace);
-        staged.write_text(RECORD, &text)?;
-        staged.commit()?;
-        Ok(done.trace)
+        let written = written(names.into_iter().map(|name| ("image", name)), false);
+        self.end(staged, &written, &done.trace)
     }
 
     /// An output that is one file, and its record after it.
     fn one_file(
-        &mut self,
+        mut self,
         trace: &Trace,
         write: impl FnOnce(&mut Staged<'_>, &str) -> Result<()>,
-    ) -> Result<()> {
-        let output = self.job.output.clone();
-        let record = beside(&output);
+    ) -> Result<Done<StackRecord>> {
         let name =
             |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut staged = Staged::for_file(&output, self.listener)?;
-        write(&mut staged, &name(&output))?;
+        let (output, record) = (name(&self.job.output), name(&beside(&self.job.output)));
+        let mut staged = Staged::for_file(&self.job.output, self.listener)?;
+        write(&mut staged, &output)?;
         self.clock.lap("write");
-        self.wrote("result", &output);
-        self.wrote("record", &record);
-        let text = self.finish(trace);
-        staged.write_text(&name(&record), &text)?;
-        staged.commit()
+        self.end(staged, &[("result", output), ("record", record)], trace)
     }
 
-    fn wrote(&mut self, role: &str, path: &Path) {
-        let path = path.display().to_string();
-        self.record.outputs.push(OutputRecord { role: role.to_owned(), path });
-    }
-
-    /// The record, once all is done.
-    fn finish(&mut self, trace: &Trace) -> String {
+    /// Completes the record and ends the run.
+    fn end(
+        mut self,
+        staged: Staged<'_>,
+        written: &[(&'static str, String)],
+        trace: &Trace,
+    ) -> Result<Done<StackRecord>> {
         let record = &mut self.record;
         let mut inputs = Vec::new();
         for (path, sums) in self.source.paths().iter().zip(self.source.checksums()) {
@@ -251,26 +238,30 @@ impl<'j> Work<'j> {
         }
         inputs.append(&mut record.provenance.inputs);
         record.provenance.inputs = inputs;
-        record.parameters = parameters(self.job, self.images, self.data_type, self.options.readers);
+        record.parameters = parameters(
+            (self.job.operation, &self.operands),
+            self.images,
+            self.data_type,
+            self.options.readers,
+        );
         record.figures.set(Figure::Images, self.images.paths.len() as f64);
-        self.clock.total();
-        record.timings = self.clock.laps();
         for (i, stage) in trace.stages.iter().enumerate() {
-            record.timings.insert(format!("stream_{}", stage.name), trace.busy(i));
+            self.clock.note(format!("stream_{}", stage.name), trace.busy(i));
         }
-        record.peak_memory_bytes = peak_memory();
-        record.to_json()
+        let at = (&*self.job.output, written);
+        let no_report = |_: &StackRecord| Ok::<_, Error>(String::new());
+        conclude(staged, self.clock, self.record, at, nothing_more, no_report)
     }
 }
 
 /// The parameters that have an effect, as they were used, also those left at their default.
 fn parameters(
-    job: &Job,
+    (operation, operands): (Operation, &Operands),
     images: &Images,
     data_type: DataType,
     readers: usize,
 ) -> serde_json::Value {
-    let (operation, mut all) = (job.operation, serde_json::Map::new());
+    let mut all = serde_json::Map::new();
     let mut put = |name: &str, value| all.insert(name.to_owned(), value);
     put("operation", json!(operation.name()));
     put("readers", json!(readers));
@@ -285,16 +276,16 @@ fn parameters(
             put("weights", json!(images.weights));
         }
         Operation::Smooth => {
-            put("sigma_mm", json!(job.options.sigma));
+            put("sigma_mm", json!(operands.sigma));
         }
         Operation::WindowMean => {
-            put("window", json!(job.options.window()));
+            put("window", json!(operands.window));
         }
-        Operation::Normalise if job.options.range.is_empty() => {
+        Operation::Normalise if operands.range.is_empty() => {
             put("range", json!("zero mean and unit variance"));
         }
         Operation::Normalise => {
-            put("range", json!(job.options.range));
+            put("range", json!(operands.range));
         }
         _ => {}
     }

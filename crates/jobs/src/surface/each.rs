@@ -1,19 +1,18 @@
 //! A surface of each of many labels.
 
-use super::make::Making;
 use super::object::{Object, labels_of, no_label};
-use super::{Job, Options};
+use super::{Job, ObjectOptions, Options};
 use crate::Job as _;
 use crate::error::{Error, Result};
-use crate::files;
 use crate::listener::{Level, Listener, check, reading};
 use crate::machine::Machine;
 use crate::pair::label_names;
 use crate::remedy::Speaker;
-use crate::run::{Caller, Clock, Done, Input, RECORD, REPORT, end, inputs, peak_memory, record};
+use crate::run::{
+    Caller, Clock, Done, check_written, conclude, inputs, nothing_more, record, written,
+};
 use crate::staged::Staged;
 use serde_json::json;
-use std::path::PathBuf;
 use voxalign_image::{LabelMap, Mesh, Volume, memory};
 use voxalign_io::image;
 use voxalign_io::mesh::{self, WriteOptions};
@@ -21,17 +20,10 @@ use voxalign_io::names::LabelNames;
 use voxalign_options::text;
 use voxalign_register::{Check, Verdict};
 use voxalign_report::surfaces::{LabelSurface, SurfacesRecord, SurfacesReport, render};
-use voxalign_report::{GridRecord, OutputRecord, RunRecord};
+use voxalign_report::{GridRecord, RunRecord};
 
 /// Most bytes of a label's name in that of a file.
 const NAME: usize = 80;
-
-/// The surfaces of many labels.
-#[derive(Debug)]
-pub struct MadeEach {
-    /// What was found, as it is in the folder, and the folder.
-    pub done: Done<SurfacesRecord>,
-}
 
 /// A label of which a surface is made.
 #[derive(Debug, Clone)]
@@ -45,30 +37,16 @@ pub(super) struct Labelled {
 impl Job {
     /// Checks the outputs whose names are known before labels are read.
     pub(super) fn check_folder(&self, caller: &Caller) -> Result<()> {
-        let labels =
-            self.options.object.label.iter().map(|&label| self.labelled(label, None, false));
+        let wanted = self.options.made()?.0.label;
+        let labels = wanted.iter().map(|&label| self.labelled(label, None, false));
         let labels: Vec<_> = labels.collect();
         let written = self.written_each(&labels);
-        self.check_each(written.iter().map(|w| &w.1), &self.files(caller))
-    }
-
-    /// No output may be an input.
-    fn check_each<'a>(
-        &self,
-        written: impl Iterator<Item = &'a PathBuf>,
-        inputs: &[Input<'_>],
-    ) -> Result<()> {
-        for path in written.filter(|path| path.exists()) {
-            files::check_output(path, inputs.iter().map(Input::path))?;
-        }
-        Ok(())
+        check_written(&self.output, &written, &self.files(caller))
     }
 
     /// What is written: meshes, the report where there is one, and the record.
-    pub(super) fn written_each(&self, labels: &[Labelled]) -> Vec<(&'static str, PathBuf)> {
-        let surfaces = labels.iter().map(|l| ("surface", self.output.join(&l.file)));
-        let report = self.options.report.then(|| ("report", self.output.join(REPORT)));
-        surfaces.chain(report).chain([("record", self.output.join(RECORD))]).collect()
+    pub(super) fn written_each(&self, labels: &[Labelled]) -> Vec<(&'static str, String)> {
+        written(labels.iter().map(|l| ("surface", l.file.clone())), self.options.report)
     }
 
     fn labelled(&self, label: i32, names: Option<&LabelNames>, flat: bool) -> Labelled {
@@ -91,7 +69,7 @@ impl Job {
         let map = reading(listener, read)?;
         let names = label_names(&self.options.label_names, listener)?;
         let found = labels_of(&map);
-        let mut labels: Vec<i32> = match &*self.options.object.label {
+        let mut labels: Vec<i32> = match &*self.options.made()?.0.label {
             [] => found.iter().copied().filter(|l| *l != 0).collect(),
             wanted => wanted.to_vec(),
         };
@@ -124,7 +102,7 @@ impl Job {
         machine: &Machine,
         caller: &Caller,
         listener: &dyn Listener,
-    ) -> Result<MadeEach> {
+    ) -> Result<Done<SurfacesRecord>> {
         if !self.options.each {
             return Err(Error::input(text!("say `each` for a surface of each label, in a folder")));
         }
@@ -134,8 +112,9 @@ impl Job {
         let read = inputs(&files, listener)?;
         let (map, _, labels) = self.wanted_labels(listener)?;
         let written = self.written_each(&labels);
-        self.check_each(written.iter().map(|w| &w.1), &files)?;
+        check_written(&self.output, &written, &files)?;
         clock.lap("read");
+        let (object, shape) = self.options.made()?;
         let mut staged = Staged::new(&self.output, listener)?;
         let space = self.options.space.unwrap_or_default().into();
         let options = WriteOptions { space, ..WriteOptions::default() };
@@ -143,12 +122,11 @@ impl Job {
         let mut meshes: Vec<Mesh> = Vec::new();
         for of in labels {
             check(listener)?;
-            let mut wanted = self.options.object.clone();
-            wanted.label = vec![of.label];
+            let wanted = ObjectOptions { label: vec![of.label], ..object.clone() };
             let at = |e: Error| e.at(format!("label {}", of.label));
-            let object = Object::of_labels(&map, &wanted.label).map_err(at)?;
-            let making = Making { wanted: &wanted, ..self.making(machine, listener) };
-            let (shaped, mut found) = making.make(object, &mut clock).map_err(at)?;
+            let found = Object::of_labels(&map, &wanted.label).map_err(at)?;
+            let making = self.making(machine, listener, (&wanted, &shape));
+            let (shaped, mut found) = making.make(found, &mut clock).map_err(at)?;
             found.verdict = caller.worded(found.verdict, Speaker::Surface);
             let said = format!("{}: {}", of.file, found.verdict.summary());
             listener.say(Level::Verbose, &said);
@@ -161,41 +139,28 @@ impl Job {
             records.push(LabelSurface { label, name, file, found });
         }
         let run = RunRecord {
-            parameters: self.parameters_each(&records),
+            parameters: self.parameters_each(&records)?,
             ..record(caller, machine, read)
         };
         let mut record = SurfacesRecord::new(run, GridRecord::from(map.grid()));
         record.verdict = caller.worded(together(&records), Speaker::Surface);
         record.surfaces = records;
-        record.outputs = written
-            .into_iter()
-            .map(|(role, path)| OutputRecord {
-                role: role.to_owned(),
-                path: path.display().to_string(),
-            })
-            .collect();
-        if self.options.report {
+        conclude(staged, clock, record, (&self.output, &written), nothing_more, |record| {
             let image: Volume<f32> = map.try_map(|&l| shade(l))?;
             drop(map);
-            (record.timings, record.peak_memory_bytes) = (clock.laps(), peak_memory());
-            let html = render(&SurfacesReport { record: &record, image: &image, meshes: &meshes })?;
-            staged.write_text(REPORT, &html)?;
-            clock.lap("report");
-        } else {
-            staged.without(REPORT);
-        }
-        Ok(MadeEach { done: end(staged, clock, record, &self.output)? })
+            Ok::<_, Error>(render(&SurfacesReport { record, image: &image, meshes: &meshes })?)
+        })
     }
 
     /// The parameters as they were used, also those left at their default.
-    fn parameters_each(&self, records: &[LabelSurface]) -> serde_json::Value {
+    fn parameters_each(&self, records: &[LabelSurface]) -> Result<serde_json::Value> {
         let Options { each, format, label_names, .. } = &self.options;
-        let mut all = self.parameters();
+        let mut all = self.parameters()?;
         all["label"] = records.iter().map(|r| r.label).collect();
         all["each"] = json!(each);
         all["format"] = json!(format);
         all["label_names"] = json!(label_names.as_ref().map(|p| p.display().to_string()));
-        all
+        Ok(all)
     }
 }
 
@@ -242,7 +207,7 @@ fn together(records: &[LabelSurface]) -> Verdict {
     let mut remark = |what: &str, holds: &dyn Fn(&LabelSurface) -> bool| {
         let of: Vec<_> = records.iter().filter(|r| holds(r)).map(named).collect();
         if !of.is_empty() {
-            remarks.push(format!("{what}: {}", of.join(", ")));
+            remarks.push(text!("{what}: {}", of.join(", ")));
         }
     };
     remark("labels that reach the border of the image, where their surfaces are closed", &|r| {

@@ -3,6 +3,7 @@
 use super::ObjectOptions;
 use super::make::Shaped;
 use voxalign_image::Grid;
+use voxalign_options::text;
 use voxalign_register::limits::SURFACE;
 use voxalign_register::{Check, Remedy, Verdict};
 use voxalign_report::surface::ObjectRecord;
@@ -74,7 +75,7 @@ pub(super) fn verdict(
     let mut remarks = Vec::new();
     let what = if flat { "outline" } else { "surface" };
     if object.at_border {
-        remarks.push(format!(
+        remarks.push(text!(
             "what the {what} is of reaches the border of the image: the {what} is closed there by a side that is no \
              boundary of the object"
         ));
@@ -86,7 +87,7 @@ pub(super) fn verdict(
             1 => format!(", 1 of them {one}"),
             n => format!(", {n} of them {several}"),
         };
-        remarks.push(format!(
+        remarks.push(text!(
             "the {what} has {} parts{cavities}; the largest alone can be kept, and cavities filled",
             figures.components
         ));

@@ -88,7 +88,7 @@ impl Making<'_> {
             false => e.at(format!("'{}'", self.path.display())),
         };
         let shaped = self.shape(&object, clock).map_err(named)?;
-        let verdict = judge::verdict(&shaped, &found, (wanted, shape.sigma(), &object.grid));
+        let verdict = judge::verdict(&shaped, &found, (wanted, shape.sigma, &object.grid));
         let found = SurfaceFound {
             object: found,
             isosurface: shaped.exact_figures.clone(),
@@ -118,9 +118,9 @@ impl Making<'_> {
         say("isosurface", &exact);
         clock.lap("extract");
         let mut mesh = None;
-        if shape.sigma() > 0.0 {
+        if shape.sigma > 0.0 {
             let device = self.device.ok_or_else(|| Error::Internal("no device".to_owned()))?;
-            let mut soft = object.with_values(object.smoothed(device, shape.sigma(), listener)?);
+            let mut soft = object.with_values(object.smoothed(device, shape.sigma, listener)?);
             if wanted.largest_component {
                 soft.keep_largest()?;
             }
@@ -129,7 +129,7 @@ impl Making<'_> {
                 return Err(Error::input(text!(
                     "'{}': nothing is left of what the surface is of, smoothed by `sigma` = {} mm; give less",
                     self.path.display(),
-                    shape.sigma()
+                    shape.sigma
                 )));
             }
             say("smoothed voxels", &found);

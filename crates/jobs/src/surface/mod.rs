@@ -2,10 +2,11 @@
 //!
 //! ```no_run
 //! use voxalign_jobs::{Caller, Silent, machine, surface};
+//! use voxalign_options::Given;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut job = surface::Job::new("labels.nii.gz", "hippocampus.gii");
-//! job.options.object.label = vec![47, 48];
+//! job.options.object = Given::default().with("label", "47,48")?;
 //! let machine = machine::Machine::start(Default::default(), machine::Auto::Cpu)?;
 //! let made = job.make(&machine, &Caller::default(), &Silent)?;
 //! println!("{} mm² in {} triangles", made.done.record.surface.area_mm2, made.mesh.faces().len());
@@ -19,7 +20,6 @@ mod make;
 mod object;
 mod options;
 
-pub use each::MadeEach;
 pub(crate) use make::{Of, made};
 pub use options::{ObjectOptions, Options, ShapeOptions, Space};
 
@@ -31,7 +31,7 @@ use crate::listener::{Listener, check};
 use crate::machine::{Auto, Machine};
 use crate::plan::{self, Plan};
 use crate::remedy::Speaker;
-use crate::run::{Caller, Clock, Done, Input, Role, inputs, peak_memory, record};
+use crate::run::{Caller, Clock, Done, Input, Role, conclude, inputs, nothing_more, record};
 use crate::staged::Staged;
 use make::{Making, Shaped};
 use object::Object;
@@ -44,7 +44,7 @@ use voxalign_io::mesh::{self, WriteOptions};
 use voxalign_options::text;
 use voxalign_register::Choice;
 use voxalign_report::surface::{SurfaceFound, SurfaceRecord, SurfaceReport, render};
-use voxalign_report::{GridRecord, OutputRecord, RunRecord};
+use voxalign_report::{GridRecord, RunRecord};
 
 /// A surface that is to be made, or one of each label.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -89,7 +89,7 @@ impl Job {
     }
 
     fn role(&self) -> Role {
-        if self.options.object.level.is_some() { Role::Image } else { Role::Labels }
+        if self.options.object.has("level") { Role::Image } else { Role::Labels }
     }
 
     fn files<'a>(&'a self, caller: &'a Caller) -> Vec<Input<'a>> {
@@ -126,12 +126,14 @@ impl Job {
         self.check(caller, listener)?;
         let mut clock = Clock::start();
         let read = inputs(&self.files(caller), listener)?;
-        let object = Object::read(&self.image, &self.which, &self.options.object, listener)?;
+        let (wanted, shape) = self.options.made()?;
+        let object = Object::read(&self.image, &self.which, &wanted, listener)?;
         let grid = object.grid.clone();
         self.options.check_lines(&self.output, grid.is_2d())?;
         clock.lap("read");
-        let (shaped, found) = self.making(machine, listener).make(object, &mut clock)?;
-        let run = RunRecord { parameters: self.parameters(), ..record(caller, machine, read) };
+        let (shaped, found) =
+            self.making(machine, listener, (&wanted, &shape)).make(object, &mut clock)?;
+        let run = RunRecord { parameters: self.parameters()?, ..record(caller, machine, read) };
         let SurfaceFound { object, isosurface, surface, most_triangles, distance, verdict } = found;
         let verdict = caller.worded(verdict, Speaker::Surface);
         let empty = SurfaceRecord::new(run, GridRecord::from(&grid));
@@ -145,58 +147,52 @@ impl Job {
             ..empty
         };
         check(listener)?;
-        let record = self.write(record, &shaped, (clock, listener))?;
-        Ok(Made { done: Done { record, folder: self.output.clone() }, mesh: shaped.mesh })
+        let done = self.write(record, &shaped, (clock, listener))?;
+        Ok(Made { done, mesh: shaped.mesh })
     }
 
-    fn making<'a>(&'a self, machine: &'a Machine, listener: &'a dyn Listener) -> Making<'a> {
-        let Options { object: wanted, shape, .. } = &self.options;
+    fn making<'a>(
+        &'a self,
+        machine: &'a Machine,
+        listener: &'a dyn Listener,
+        (wanted, shape): (&'a ObjectOptions, &'a ShapeOptions),
+    ) -> Making<'a> {
         Making { path: &self.image, wanted, shape, device: Some(&machine.device), listener }
     }
 
-    /// Writes it, the record last; gives the record as it was written.
+    /// Writes it, the record last.
     fn write(
         &self,
-        mut record: SurfaceRecord,
+        record: SurfaceRecord,
         shaped: &Shaped,
         (mut clock, listener): (Clock, &dyn Listener),
-    ) -> Result<SurfaceRecord> {
+    ) -> Result<Done<SurfaceRecord>> {
         let mut staged = Staged::for_file(&self.output, listener)?;
         let space = self.options.space.unwrap_or_default().into();
         let options = WriteOptions { space, ..WriteOptions::default() };
         staged.write(&name(&self.output), |path| mesh::write(path, &shaped.mesh, &options))?;
         clock.lap("write");
-        for (role, path) in self.written() {
-            let path = path.display().to_string();
-            record.outputs.push(OutputRecord { role: role.to_owned(), path });
-        }
-        if self.options.report {
+        let written = self.written().into_iter().map(|(role, path)| (role, name(&path)));
+        let written: Vec<_> = written.collect();
+        conclude(staged, clock, record, (&self.output, &written), nothing_more, |record| {
             // What was read is not kept, as most surfaces have no report.
             let image = self.image_for_report(listener)?;
-            (record.timings, record.peak_memory_bytes) = (clock.laps(), peak_memory());
             let distances = shaped.distances()?;
-            let html = render(&SurfaceReport {
-                record: &record,
+            Ok::<_, Error>(render(&SurfaceReport {
+                record,
                 image: &image,
                 mesh: &shaped.mesh,
                 isosurface: shaped.exact(),
                 distances: distances.as_deref(),
-            })?;
-            staged.write_text(&name(&beside(&self.output, "html")), &html)?;
-            clock.lap("report");
-        }
-        clock.total();
-        (record.timings, record.peak_memory_bytes) = (clock.laps(), peak_memory());
-        staged.write_text(&name(&beside(&self.output, "json")), &record.to_json())?;
-        staged.commit()?;
-        Ok(record)
+            })?)
+        })
     }
 
     /// The image that the surface is drawn upon: of a label map the labels.
     fn image_for_report(&self, listener: &dyn Listener) -> Result<Volume<f32>> {
         let (volume, _) = files::image_of(&self.image, &self.which.options(), listener)?;
-        let labels = &self.options.object.label;
-        if self.options.object.level.is_some() || labels.is_empty() {
+        let ObjectOptions { label: labels, level, .. } = self.options.made()?.0;
+        if level.is_some() || labels.is_empty() {
             return Ok(volume);
         }
         // What is wanted is bright, other labels are grey.
@@ -208,8 +204,8 @@ impl Job {
     }
 
     /// The parameters as they were used, also those left at their default.
-    fn parameters(&self) -> serde_json::Value {
-        let Options { object, shape, space, .. } = &self.options;
+    fn parameters(&self) -> Result<serde_json::Value> {
+        let ((object, shape), space) = (self.options.made()?, self.options.space);
         let mut all = serde_json::Map::new();
         let mut put = |name: &str, value| drop(all.insert(name.to_owned(), value));
         match object.level {
@@ -221,12 +217,12 @@ impl Job {
         }
         put("largest_component", json!(object.largest_component));
         put("fill_holes", json!(object.fill_holes));
-        put("sigma_mm", json!(shape.sigma()));
+        put("sigma_mm", json!(shape.sigma));
         put("smoothing", json!(shape.smoothing(!object.label.is_empty())));
         put("triangles", json!(shape.triangles));
         put("keep", json!(shape.keep));
         put("space", json!(space.unwrap_or_default().name()));
-        all.into()
+        Ok(all.into())
     }
 }
 
@@ -252,7 +248,7 @@ pub fn make(
     listener: &dyn Listener,
 ) -> Result<(Mesh, SurfaceFound)> {
     options.check(Path::new("mesh.vtp"))?;
-    let Options { object: wanted, shape, .. } = options;
+    let (wanted, shape) = options.made()?;
     let object = match (voxels, wanted.level) {
         (Voxels::Labels(labels), None) => Object::of_labels(labels, &wanted.label)?,
         (Voxels::Image(image), Some(level)) => {
@@ -268,7 +264,7 @@ pub fn make(
         }
     };
     let path = Path::new("the voxels");
-    let making = Making { path, wanted, shape, device: Some(device), listener };
+    let making = Making { path, wanted: &wanted, shape: &shape, device: Some(device), listener };
     let (shaped, found) = making.make(object, &mut Clock::start())?;
     Ok((shaped.mesh, found))
 }
@@ -317,12 +313,14 @@ impl crate::Job for Job {
     fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
         self.check(caller, listener)?;
         let writes = match self.options.each {
-            true => self.written_each(&self.wanted_labels(listener)?.2),
-            false => self.written(),
+            true => {
+                let written = self.written_each(&self.wanted_labels(listener)?.2);
+                written.into_iter().map(|(_, name)| self.output.join(name)).collect()
+            }
+            false => self.written().into_iter().map(|(_, path)| path).collect(),
         };
-        let writes = writes.into_iter().map(|(_, path)| path).collect();
         let plan = Plan::new(&self.files(caller), writes, listener)?;
-        let voxels = plan.voxels(self.role().name());
+        let voxels = plan.voxels(self.role());
         // The image, and for objects that fill it values and flags; surfaces have a vertex for every few voxels of it.
         Ok(plan.taking(plan::BASE + 24 * voxels))
     }

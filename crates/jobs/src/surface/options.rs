@@ -1,11 +1,11 @@
 //! What a surface is of, and how it is made.
 
 use crate::error::{Error, Result};
-use crate::options::texts;
+use crate::options::refuse;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use voxalign_io::mesh::{MeshFormat, MeshSpace};
-use voxalign_options::{Choice, text};
+use voxalign_options::{Choice, Given, Parameters, UseOf, text};
 
 /// Iterations of smoothing of labels, where nothing is said.
 const SMOOTHING: usize = 15;
@@ -32,110 +32,76 @@ impl From<Space> for MeshSpace {
 }
 
 /// What the surface is of.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "clap",
-    derive(clap::Args),
-    command(next_help_heading = "What the surface is of")
-)]
-#[serde(default)]
+#[derive(Debug, Clone, PartialEq, Parameters)]
 pub struct ObjectOptions {
-    /// Labels of a label map, separated by commas: the surface is that of all of them together, or
-    /// with --each a surface of each
-    #[cfg_attr(
-        feature = "clap",
-        arg(
-            long,
-            value_name = "N,...",
-            value_delimiter = ',',
-            conflicts_with = "level",
-            allow_hyphen_values = true
-        )
-    )]
-    #[serde(with = "texts")]
+    /// Labels of a label map, separated by commas: the surface is that of all of them together, or with --each a surface of
+    /// each
+    #[parameter(default = Vec::new(), unit = "N,...")]
     pub label: Vec<i32>,
     /// Value of an image: the surface is around what is at least as large
-    #[cfg_attr(feature = "clap", arg(long, value_name = "VALUE", value_parser = crate::options::number, allow_hyphen_values = true))]
+    #[parameter(unit = "VALUE")]
     pub level: Option<f64>,
     /// The surface is around what is at most as large as --level
-    #[cfg_attr(feature = "clap", arg(long, requires = "level"))]
+    #[parameter(default = false)]
     pub below: bool,
     /// Keep the largest part alone; parts are connected through sides of voxels
-    #[cfg_attr(feature = "clap", arg(long))]
+    #[parameter(default = false)]
     pub largest_component: bool,
     /// Fill cavities: what is enclosed is no longer outside
-    #[cfg_attr(feature = "clap", arg(long))]
+    #[parameter(default = false)]
     pub fill_holes: bool,
 }
 
 impl ObjectOptions {
     /// Checks them; with `each` no label stands for all.
-    pub(crate) fn check(&self, each: bool) -> Result<()> {
+    pub(crate) fn check_all(&self, each: bool) -> Result<()> {
+        self.check()?;
         match (self.label.is_empty(), self.level) {
             (_, Some(_)) if each => Err(Error::input(text!(
                 "`each` is for labels, and `level` is given; leave one of them out"
             ))),
-            (true, None) if each => match self.below {
-                true => Err(Error::input(text!("`below` is for `level`; leave it out"))),
-                false => Ok(()),
-            },
-            (true, None) => Err(Error::input(text!(
+            (true, None) if !each => Err(Error::input(text!(
                 "say what the surface is of: `label` N of a label map, or `level` VALUE of an image"
             ))),
             (false, Some(_)) => Err(Error::input(text!(
                 "both `label` and `level` are given; leave one of them out"
             ))),
-            (false, None) if self.below => {
-                Err(Error::input(text!("`below` is for `level`; leave it out")))
-            }
-            (true, Some(level)) if !level.is_finite() => {
-                Err(Error::input(text!("`level` is {level}; give a finite number")))
-            }
+            (_, None) => refuse(self.below, "below", text!("`level`")),
             _ => Ok(()),
         }
     }
 }
 
 /// How it is made.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "clap", derive(clap::Args), command(next_help_heading = "Smoothing and size"))]
-#[serde(default)]
+#[derive(Debug, Clone, Copy, PartialEq, Parameters)]
 pub struct ShapeOptions {
-    /// Smooth voxels first by a Gaussian of this standard deviation, mm: takes stairs off, and thin
-    /// parts with them [default: 0]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "MM", value_parser = crate::options::number, allow_hyphen_values = true))]
-    pub sigma: Option<f64>,
-    /// Iterations of smoothing that does not shrink (Taubin) [default: 15 for labels without
-    /// --sigma, else 0]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
+    /// Smooth voxels first by a Gaussian of this standard deviation, mm: takes stairs off, and thin parts with them
+    #[parameter(default = 0.0, unit = "MM", least = 0.0, remedy = "give 0 or more, mm")]
+    pub sigma: f64,
+    /// Iterations of smoothing that does not shrink (Taubin)
+    #[parameter(
+        most = MOST_SMOOTHING,
+        remedy = "give at most 1000 iterations",
+        says = "15 for labels without --sigma, else 0"
+    )]
     pub smoothing: Option<usize>,
-    /// Most triangles [default: as many as there are]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "N", conflicts_with = "keep"))]
+    /// Most triangles
+    #[parameter(least = 4, remedy = "give at least 4, as a tetrahedron has", says = "all of them")]
     pub triangles: Option<usize>,
     /// The part of the triangles that is kept, such as 0.25
-    #[cfg_attr(feature = "clap", arg(long, value_name = "PART", value_parser = crate::options::number, allow_hyphen_values = true))]
+    #[parameter(
+        unit = "PART",
+        above = 0.0,
+        most = 1.0,
+        remedy = "give a part above 0 and at most 1"
+    )]
     pub keep: Option<f64>,
 }
 
 impl ShapeOptions {
     /// Checks them.
-    pub(crate) fn check(&self) -> Result<()> {
-        if let Some(sigma) = self.sigma.filter(|s| !(s.is_finite() && *s >= 0.0)) {
-            return Err(Error::input(text!("`sigma` is {sigma}; give 0 or more, mm")));
-        }
-        if let Some(n) = self.smoothing.filter(|n| *n > MOST_SMOOTHING) {
-            return Err(Error::input(text!(
-                "`smoothing` is {n}; give at most {MOST_SMOOTHING} iterations"
-            )));
-        }
-        if let Some(n) = self.triangles.filter(|n| *n < 4) {
-            return Err(Error::input(text!(
-                "`triangles` is {n}; give at least 4, as a tetrahedron has"
-            )));
-        }
-        if let Some(part) = self.keep.filter(|p| !(*p > 0.0 && *p <= 1.0)) {
-            return Err(Error::input(text!("`keep` is {part}; give a part above 0 and at most 1")));
-        }
+    pub(crate) fn check_all(&self) -> Result<()> {
+        self.check()?;
         if self.triangles.is_some() && self.keep.is_some() {
             return Err(Error::input(text!(
                 "both `triangles` and `keep` are given; leave one of them out"
@@ -144,14 +110,9 @@ impl ShapeOptions {
         Ok(())
     }
 
-    /// The Gaussian, mm; 0 for none.
-    pub(super) fn sigma(&self) -> f64 {
-        self.sigma.unwrap_or(0.0)
-    }
-
     /// Iterations, of labels or of an image.
     pub(crate) fn smoothing(&self, labels: bool) -> usize {
-        let usual = if labels && self.sigma() == 0.0 { SMOOTHING } else { 0 };
+        let usual = if labels && self.sigma == 0.0 { SMOOTHING } else { 0 };
         self.smoothing.unwrap_or(usual)
     }
 
@@ -162,6 +123,18 @@ impl ShapeOptions {
     }
 }
 
+/// Of a job.
+#[derive(Debug)]
+pub struct OfJob;
+
+impl UseOf<ObjectOptions> for OfJob {
+    const HEADING: &'static str = "What the surface is of";
+}
+
+impl UseOf<ShapeOptions> for OfJob {
+    const HEADING: &'static str = "Smoothing and size";
+}
+
 /// All options.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
@@ -170,14 +143,14 @@ pub struct Options {
     /// What the surface is of.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
-    pub object: ObjectOptions,
+    pub object: Given<ObjectOptions, OfJob>,
     /// How it is made.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
-    pub shape: ShapeOptions,
+    pub shape: Given<ShapeOptions, OfJob>,
     /// A surface of each label of --label, or of every label but 0 without it; OUTPUT is the folder
     /// that they go to
-    #[cfg_attr(feature = "clap", arg(long, conflicts_with = "level", help_heading = "Output"))]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Output"))]
     pub each: bool,
     /// Format of the meshes of --each, as the ending of their names: gii, surf.gii, vtk, vtp, stl or ply
     /// [default: gii, of outlines vtk]
@@ -196,13 +169,19 @@ pub struct Options {
 }
 
 impl Options {
+    /// What the surface is of, and how it is made.
+    pub(super) fn made(&self) -> Result<(ObjectOptions, ShapeOptions)> {
+        Ok((self.object.over(ObjectOptions::USUAL)?, self.shape.over(ShapeOptions::USUAL)?))
+    }
+
     /// Checks them, and the name of the mesh or the folder that is written.
     ///
     /// # Errors
     /// What is out of range, what would be ignored, a format without triangles.
     pub fn check(&self, output: &Path) -> Result<()> {
-        self.object.check(self.each)?;
-        self.shape.check()?;
+        let (object, shape) = self.made()?;
+        object.check_all(self.each)?;
+        shape.check_all()?;
         let format = match (self.each, &self.format) {
             (false, Some(_)) => {
                 return Err(Error::input(text!(
@@ -305,11 +284,12 @@ mod tests {
             assert!(text.contains(part), "{part}: {text}");
         }
         let options: Options = crate::options::from_toml("label = '3,4'\nspace = 'lps'").unwrap();
-        assert_eq!(options.object.label, [3, 4]);
+        let (object, shape) = options.made().unwrap();
+        assert_eq!(object.label, [3, 4]);
         options.check(Path::new("a.ply")).unwrap();
         assert!(options.check_lines(Path::new("a.ply"), true).is_ok());
         assert!(options.check_lines(Path::new("a.stl"), false).is_ok());
         assert!(options.check_lines(Path::new("a.stl"), true).is_err());
-        assert_eq!((options.shape.smoothing(true), options.shape.smoothing(false)), (15, 0));
+        assert_eq!((shape.smoothing(true), shape.smoothing(false)), (15, 0));
     }
 }

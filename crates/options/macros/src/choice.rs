@@ -48,14 +48,19 @@ fn name(variant: &Variant, snake_case: bool) -> Result<String> {
             Ok(())
         })?;
     }
+    Ok(name.unwrap_or_else(|| words(&variant.ident, if snake_case { '_' } else { '-' })))
+}
+
+/// The words of a name in lower case.
+fn words(ident: &Ident, between: char) -> String {
     let mut words = String::new();
-    for letter in variant.ident.to_string().chars() {
+    for letter in ident.to_string().chars() {
         if letter.is_uppercase() && !words.is_empty() {
-            words.push(if snake_case { '_' } else { '-' });
+            words.push(between);
         }
         words.extend(letter.to_lowercase());
     }
-    Ok(name.unwrap_or(words))
+    words
 }
 
 pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
@@ -88,7 +93,7 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
             Fields::Unnamed(fields) if fields.unnamed.len() == 1 => {
                 let of = &fields.unnamed[0].ty;
                 let parameters = quote!(::voxalign_options::Parameters);
-                let constant = Ident::new(&ident.to_string().to_uppercase(), ident.span());
+                let constant = Ident::new(&words(ident, '_').to_uppercase(), ident.span());
                 constants.push(quote! {
                     /// With its usual parameters.
                     pub const #constant: Self = Self::#ident(<#of>::USUAL);

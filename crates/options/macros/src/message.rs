@@ -75,6 +75,30 @@ fn pieces(format: &str) -> Vec<Piece> {
     all
 }
 
+/// Words apart from places without a format, which are the second of each pair.
+fn apart(words: &str) -> Vec<(String, Option<String>)> {
+    let (mut all, mut before, mut rest) = (Vec::new(), String::new(), words);
+    while let Some(open) = rest.find('{') {
+        let (words, place) = rest.split_at(open);
+        before.push_str(words);
+        let close = place.find('}').map_or(place.len(), |end| end + 1);
+        match &place[..close] {
+            // Two stand for one that is none of a place.
+            _ if place.starts_with("{{") => {
+                before.push_str("{{");
+                rest = &place[2..];
+                continue;
+            }
+            one if one.contains(':') => before.push_str(one),
+            one => all.push((std::mem::take(&mut before), Some(one.to_owned()))),
+        }
+        rest = &place[close..];
+    }
+    before.push_str(rest);
+    all.push((before, None));
+    all
+}
+
 /// Gives places that have no number theirs, and all of them names; tells which names are used.
 fn numbered(format: &str, next: &mut usize, used: &mut Vec<String>) -> String {
     let mut out = String::new();
@@ -121,10 +145,17 @@ pub(crate) fn expand(message: &Message) -> TokenStream {
             (format_ident!("named_{}", name, span = Span::mixed_site()), value),
         );
     }
-    let mut next = 0;
-    let mut formatted = |text: &str| {
+    let made = Ident::new("made", Span::mixed_site());
+    let next = std::cell::Cell::new(0);
+    let numbered = |text: &str, used: &mut Vec<String>| {
+        let mut count = next.get();
+        let text = numbered(text, &mut count, used);
+        next.set(count);
+        text
+    };
+    let formatted = |text: &str| {
         let mut used = Vec::new();
-        let text = numbered(text, &mut next, &mut used);
+        let text = numbered(text, &mut used);
         used.sort();
         used.dedup();
         let given = used.iter().filter_map(|name| {
@@ -135,13 +166,33 @@ pub(crate) fn expand(message: &Message) -> TokenStream {
         let literal = LitStr::new(&text, span);
         quote!(::std::format!(#literal #(, #given)*))
     };
+    let words = |(words, place): (String, Option<String>)| {
+        let before = (!words.is_empty()).then(|| {
+            let words = formatted(&words);
+            quote!(#made = #made.and(#words);)
+        });
+        let place = place.map(|place| {
+            let mut used = Vec::new();
+            numbered(&place, &mut used);
+            let argument = match used.first().and_then(|name| bound.get(name)) {
+                Some((ident, _)) => quote!(&#ident),
+                None => {
+                    let name = Ident::new(used.first().map_or("_", String::as_str), span);
+                    quote!(&#name)
+                }
+            };
+            quote! {
+                #made = #made.and((&::voxalign_options::private::Argument(#argument)).part_of());
+            }
+        });
+        quote!(#before #place)
+    };
     let parts: Vec<_> = pieces(&message.format.value())
         .into_iter()
-        .filter(|piece| !matches!(piece, Piece::Words(words) if words.is_empty()))
         .map(|piece| match piece {
-            Piece::Words(words) => {
-                let words = formatted(&words);
-                quote!(::voxalign_options::Part::Words(#words))
+            Piece::Words(text) => {
+                let all = apart(&text).into_iter().map(&words);
+                quote!(#(#all)*)
             }
             Piece::Option(name, value) => {
                 let name = formatted(&name);
@@ -152,7 +203,11 @@ pub(crate) fn expand(message: &Message) -> TokenStream {
                     }
                     None => quote!(::std::option::Option::None),
                 };
-                quote!(::voxalign_options::Part::Option { name: #name, value: #value })
+                quote! {
+                    #made = #made.and(::voxalign_options::Text::new(::std::vec![
+                        ::voxalign_options::Part::Option { name: #name, value: #value }
+                    ]));
+                }
             }
         })
         .collect();
@@ -161,7 +216,14 @@ pub(crate) fn expand(message: &Message) -> TokenStream {
     // A binding that lives as long as the whole, as the arguments of `format!` do.
     quote! {
         match (#(&#values,)*) {
-            (#(#idents,)*) => ::voxalign_options::Text::new(::std::vec![#(#parts),*]),
+            (#(#idents,)*) => {
+                #[allow(unused_imports)]
+                use ::voxalign_options::private::{Nested as _, Shown as _};
+                #[allow(unused_mut)]
+                let mut #made = ::voxalign_options::Text::default();
+                #(#parts)*
+                #made
+            }
         }
     }
 }

@@ -127,6 +127,7 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
         let default = match &of.default {
             Some(default) => quote!(#default),
             None if of.flatten && constant => quote!(<#ty>::USUAL),
+            None if is_option(ty) => quote!(::std::option::Option::None),
             None => quote!(::std::default::Default::default()),
         };
         defaults.push(quote!(#name: #default));
@@ -167,6 +168,7 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
                 alternatives: <#ty as #value>::alternatives(),
                 hyphens: <#ty as #value>::HYPHENS,
                 negative: <#ty as #value>::NEGATIVE,
+                list: <#ty as #value>::LIST,
                 parse: |text| <#ty as #value>::parse(text).map(|v| #value::text(&v)),
                 json: |text| <#ty as #value>::parse(text).map_or(
                     ::voxalign_options::private::serde_json::Value::Null,

@@ -6,7 +6,7 @@
 //! counts where all that it shows is inside.
 
 use super::images::{DeviceImage, Moved, finest};
-use crate::error::{RegisterError, Result};
+use crate::error::{RegisterError, Result, Role};
 use voxalign_compute::ops::elementwise::{constant, param, select, x};
 use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_compute::ops::reduce::Reduction;
@@ -39,7 +39,7 @@ impl<D: Device> MovingMask<D> {
         let mut values = device.upload(mask.data())?;
         device.eval_in_place(&x(0).gt(0.0), &mut values, &[], &[], None)?;
         if device.reduce(&[&values], &[Reduction::Sum(0)])?[0] <= 0.0 {
-            return Err(RegisterError::EmptyMask { role: "moving mask" });
+            return Err(RegisterError::EmptyMask { role: Role::MovingMask });
         }
         let image = DeviceImage { grid: mask.grid().clone(), values, outside: 0.0, open: false };
         Ok(Self { image, moved: None, level: WHOLE })
@@ -236,7 +236,7 @@ mod tests {
         let found = mask.to_scale(&device, &grid(), &unit, 1.0, &field, Some(&none));
         assert!(matches!(found, Err(RegisterError::NothingCounts)));
         let empty = MovingMask::new(&device, &Volume::filled(grid(), 0.0));
-        assert!(matches!(empty, Err(RegisterError::EmptyMask { role: "moving mask" })));
+        assert!(matches!(empty, Err(RegisterError::EmptyMask { role: Role::MovingMask })));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::attachment::images::{DeviceImage, finest, reaches_border};
 use crate::attachment::moving_mask::{MovingMask, fill};
 use crate::attachment::{Attachments, ChannelSimilarity, LandmarkAttachment, Shapes};
 use crate::compare::field_overlap;
-use crate::error::{RegisterError, Result, check_grid};
+use crate::error::{RegisterError, Result, Role, check_grid};
 use crate::fields::multiply;
 use crate::measures::FieldMeasures;
 use crate::model::mend::{ERROR, invert_consistently, mend};
@@ -121,7 +121,7 @@ pub fn register_deformable<D: Device>(
     let grid = crop_grid(whole, &to)?;
     let moving_mask = match input.moving_mask {
         Some(mask) => {
-            check_grid("moving mask", mask, input.channels[0].moving.grid())?;
+            check_grid(Role::MovingMask, mask, input.channels[0].moving.grid())?;
             Some(MovingMask::new(device, mask)?)
         }
         None => None,
@@ -135,13 +135,13 @@ pub fn register_deformable<D: Device>(
         volumes: volumes(input, &foregrounds),
     };
     for channel in &input.channels {
-        check_grid("fixed image of a further channel", channel.fixed, whole)?;
+        check_grid(Role::FixedChannel, channel.fixed, whole)?;
         if takes_part(channel, input) {
             prepared.add(device, channel, &to, input.preparation)?;
         }
     }
     if let Some(mask) = input.fixed_mask {
-        check_grid("fixed mask", mask, whole)?;
+        check_grid(Role::FixedMask, mask, whole)?;
         prepared.mask = Some(mask_on(device, mask, &to)?);
     }
     let (images, affine) = (prepared, &input.affine);
@@ -373,8 +373,8 @@ impl<D: Device> Prepared<D> {
         let &ChannelInput { fixed, moving, intensities, .. } = channel;
         let kept = intensities == Intensities::AsTheyAre;
         let prepare = |image: ImageView<'_>| match kept {
-            true => as_it_is(device, "fixed", image),
-            false => calibrated(device, "fixed", image),
+            true => as_it_is(device, Role::Fixed, image),
+            false => calibrated(device, Role::Fixed, image),
         };
         let fixed = match to.is_whole(fixed.grid()) {
             true => prepare(fixed)?,
@@ -385,8 +385,8 @@ impl<D: Device> Prepared<D> {
             None => None,
         };
         let mut moving = match kept {
-            true => as_it_is(device, "moving", moving)?,
-            false => calibrated_within(device, "moving", moving, counts.as_ref())?,
+            true => as_it_is(device, Role::Moving, moving)?,
+            false => calibrated_within(device, Role::Moving, moving, counts.as_ref())?,
         };
         if preparation.histogram_match && !kept {
             let how = HistogramMatch::default();
@@ -410,7 +410,7 @@ impl<D: Device> Prepared<D> {
 /// memory that runs out.
 pub fn calibrated<'a, D: Device>(
     device: &D,
-    role: &'static str,
+    role: Role,
     image: impl Into<ImageView<'a>>,
 ) -> Result<DeviceImage<D>> {
     calibrated_within(device, role, image.into(), None)
@@ -422,7 +422,7 @@ pub fn calibrated<'a, D: Device>(
 /// An image with values that are not finite, of which `role` says which it is; memory that runs out.
 pub fn as_it_is<'a, D: Device>(
     device: &D,
-    role: &'static str,
+    role: Role,
     image: impl Into<ImageView<'a>>,
 ) -> Result<DeviceImage<D>> {
     let image = image.into();
@@ -432,7 +432,7 @@ pub fn as_it_is<'a, D: Device>(
     Ok(DeviceImage { grid: image.grid().clone(), values, outside: 0.0, open })
 }
 
-fn check_finite<D: Device>(device: &D, role: &'static str, values: &D::Buffer<f32>) -> Result<()> {
+fn check_finite<D: Device>(device: &D, role: Role, values: &D::Buffer<f32>) -> Result<()> {
     let bad = device.reduce(&[values], &[Reduction::CountNonFinite(0)])?[0];
     if bad > 0.0 {
         return Err(RegisterError::NotFinite { role, count: bad as usize });
@@ -443,7 +443,7 @@ fn check_finite<D: Device>(device: &D, role: &'static str, values: &D::Buffer<f3
 /// As [`calibrated`]; what a mask (0 and 1) leaves out counts as background.
 fn calibrated_within<D: Device>(
     device: &D,
-    role: &'static str,
+    role: Role,
     image: ImageView<'_>,
     mask: Option<&D::Buffer<f32>>,
 ) -> Result<DeviceImage<D>> {
@@ -497,7 +497,7 @@ fn mask_on<D: Device>(device: &D, mask: ImageView<'_>, to: &IndexBox) -> Result<
     let mut values = device.upload(mask.data())?;
     device.eval_in_place(&x(0).gt(param(0)), &mut values, &[], &[0.0], None)?;
     if device.reduce(&[&values], &[Reduction::Sum(0)])?[0] <= 0.0 {
-        return Err(RegisterError::EmptyMask { role: "fixed mask" });
+        return Err(RegisterError::EmptyMask { role: Role::FixedMask });
     }
     Ok(DeviceImage { grid: mask.grid().clone(), values, outside: 0.0, open: false })
 }

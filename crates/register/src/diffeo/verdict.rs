@@ -4,6 +4,7 @@ use crate::limits::DEFORMATION;
 use crate::measures::FieldMeasures;
 use crate::multiscale::ScaleRecord;
 use crate::verdict::{Check, Remedy, Verdict};
+use voxalign_options::text;
 
 /// What is known of a result.
 pub(super) struct Findings<'a> {
@@ -35,7 +36,7 @@ pub(super) fn judge(f: &Findings<'_>) -> Verdict {
     checks.extend(field_checks(f.measures, f.voxel));
     let mut remarks = Vec::new();
     if f.mended > 0 {
-        remarks.push(format!(
+        remarks.push(text!(
             "near extreme changes of volume the deformation was smoothed at the end: {} % of the voxels, \
              each counted as often as it was smoothed",
             short(100.0 * f.mended as f64 / f.voxels.max(1) as f64)
@@ -48,7 +49,7 @@ pub(super) fn judge(f: &Findings<'_>) -> Verdict {
         [false, false] => None,
     };
     if let Some(mask) = mask {
-        remarks.push(format!("only voxels inside {mask} drove the deformation"));
+        remarks.push(text!("only voxels inside {mask} drove the deformation"));
     }
     Verdict::new(checks, remarks)
 }

@@ -3,7 +3,7 @@
 use super::options::AffineInput;
 use super::prepare::{fixed_weight, moving_mask};
 use super::prepared::{Prepared, PreparedFixed};
-use crate::error::{Result, check_grid};
+use crate::error::{Result, Role, check_grid};
 use voxalign_compute::error::check_len;
 use voxalign_compute::ops::elementwise::Expr;
 use voxalign_compute::{Device, DeviceBuffer};
@@ -35,9 +35,9 @@ impl<D: Device> DeviceInput<D> {
     /// Masks on other grids than their images, memory that runs out.
     pub fn upload(device: &D, input: &AffineInput<'_>) -> Result<Self> {
         let (fixed, moving) = (input.fixed, input.moving);
-        let fixed_mask = upload_mask(device, fixed, input.fixed_mask, "fixed mask")?;
-        let fixed_weight = upload_mask(device, fixed, input.fixed_weight, "fixed weight")?;
-        let moving_mask = upload_mask(device, moving, input.moving_mask, "moving mask")?;
+        let fixed_mask = upload_mask(device, fixed, input.fixed_mask, Role::FixedMask)?;
+        let fixed_weight = upload_mask(device, fixed, input.fixed_weight, Role::FixedWeight)?;
+        let moving_mask = upload_mask(device, moving, input.moving_mask, Role::MovingMask)?;
         Ok(Self {
             fixed_grid: input.fixed.grid().clone(),
             fixed: device.upload(input.fixed.data())?,
@@ -86,7 +86,7 @@ impl<D: Device> DeviceMoving<D> {
         image: ImageView<'_>,
         mask: Option<ImageView<'_>>,
     ) -> Result<Self> {
-        let mask = upload_mask(device, image, mask, "moving mask")?;
+        let mask = upload_mask(device, image, mask, Role::MovingMask)?;
         Ok(Self { grid: image.grid().clone(), values: device.upload(image.data())?, mask })
     }
 }
@@ -96,7 +96,7 @@ fn upload_mask<D: Device>(
     device: &D,
     image: ImageView<'_>,
     mask: Option<ImageView<'_>>,
-    role: &'static str,
+    role: Role,
 ) -> Result<Option<D::Buffer<f32>>> {
     let Some(mask) = mask else { return Ok(None) };
     check_grid(role, mask, image.grid())?;

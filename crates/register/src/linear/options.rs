@@ -241,7 +241,8 @@ pub struct AffineOptions {
     /// Whether a bad result makes it try another cost, a local search from the headers, and fewer degrees of freedom, and
     /// take the result under which the images agree most; the record says what was tried
     pub rescue: Rescue,
-    /// How the minimum of the cost is found from each candidate
+    /// How the minimum of the cost is found from each candidate.
+    #[parameter(skip)]
     pub optimiser: OptimiserKind,
     /// How the sums of cr, ncc and ssd are made: conflict_free, direct, and on a GPU also fixed_point, warp_aggregated,
     /// global_merge, and, for comparison only as their last digits differ from run to run, global_atomic, shared_atomic,

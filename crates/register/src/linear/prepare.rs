@@ -1,7 +1,7 @@
 //! Images as they were read, checked and brought to one scale; all on the device.
 
 use super::input::Values;
-use crate::error::{RegisterError, Result};
+use crate::error::{RegisterError, Result, Role};
 use crate::metric::range::{masked, robust_range_within};
 use voxalign_compute::ops::elementwise::{param, select, x};
 use voxalign_compute::ops::reduce::Reduction;
@@ -84,7 +84,7 @@ fn summary<D: Device>(
 /// from the image itself where `None`. Returns them and what it was divided by.
 pub(super) fn normalised<D: Device>(
     device: &D,
-    role: &'static str,
+    role: Role,
     image: Values<'_, D>,
     weight: Option<&D::Buffer<f32>>,
     normal: Option<Normal>,
@@ -178,7 +178,7 @@ pub(super) fn fixed_weight<D: Device>(
         }
     };
     if largest(device, &weight)? <= 0.0 {
-        return Err(RegisterError::EmptyMask { role: "fixed mask" });
+        return Err(RegisterError::EmptyMask { role: Role::FixedMask });
     }
     Ok(Some(weight))
 }
@@ -191,7 +191,7 @@ pub(super) fn moving_mask<D: Device>(
     let Some(mask) = mask else { return Ok(None) };
     let inside = inside(device, mask)?;
     if largest(device, &inside)? <= 0.0 {
-        return Err(RegisterError::EmptyMask { role: "moving mask" });
+        return Err(RegisterError::EmptyMask { role: Role::MovingMask });
     }
     Ok(Some(inside))
 }

@@ -6,7 +6,7 @@ use super::prepare::fixed_weight;
 use super::pyramid::{Finest, Scaled};
 use super::register::{check, registered};
 use super::result::AffineResult;
-use crate::error::{Result, check_grid};
+use crate::error::{Result, Role, check_grid};
 use crate::progress::Progress;
 use std::sync::{Mutex, PoisonError};
 use voxalign_compute::Device;
@@ -84,7 +84,7 @@ impl<D: Device> PreparedFixed<D> {
     ) -> Result<Self> {
         let image = image.into();
         let grid = image.grid().clone();
-        for (role, of) in [("fixed mask", mask), ("fixed weight", weight)] {
+        for (role, of) in [(Role::FixedMask, mask), (Role::FixedWeight, weight)] {
             of.map_or(Ok(()), |of| check_grid(role, of, &grid))?;
         }
         let upload = |of: Option<ImageView<'a>>| of.map(|of| device.upload(of.data())).transpose();
@@ -92,7 +92,7 @@ impl<D: Device> PreparedFixed<D> {
         let weight = fixed_weight(device, [mask.as_ref(), weight.as_ref()])?;
         let prepared = |weight: Option<D::Buffer<f32>>| {
             let values = Values::Own(device.upload(image.data())?);
-            let finest = Finest::new(device, ("fixed", grid.clone()), values, weight, None)?;
+            let finest = Finest::new(device, (Role::Fixed, grid.clone()), values, weight, None)?;
             Ok::<_, crate::RegisterError>(Prepared::new(finest))
         };
         let unweighted = weight.is_some().then(|| prepared(None)).transpose()?;

@@ -6,7 +6,7 @@ use super::pyramid::{self, Scaled};
 use super::start::{describe, fit, remarks_on, slice_frame, start};
 use super::{levels, register, thinned};
 use crate::compare::field_overlap;
-use crate::error::{RegisterError, Result};
+use crate::error::{RegisterError, Result, Role};
 use crate::evidence::{Seen, middle_extent};
 use crate::metric::level::{LevelImages, of_sums};
 use crate::metric::range::robust_range;
@@ -16,7 +16,7 @@ use crate::search::pose::{Freedom, Model};
 use crate::similarity::Similarity;
 use voxalign_compute::Device;
 use voxalign_image::{Affine, Grid, Matrix3, Vector3};
-use voxalign_options::Choice;
+use voxalign_options::{Choice, Text};
 
 /// Width of a border that is not given, as a part of the middle one of the extents.
 const BORDER: f64 = 1.0 / 40.0;
@@ -59,7 +59,7 @@ fn check_dimensions(fixed: &Grid, moving: &Grid) -> Result<()> {
         let (fixed, moving) = (dimensions(fixed), dimensions(moving));
         return Err(RegisterError::Dimensions { fixed, moving });
     }
-    for (role, grid) in [("fixed", fixed), ("moving", moving)] {
+    for (role, grid) in [(Role::Fixed, fixed), (Role::Moving, moving)] {
         let [x, y, _] = grid.dims();
         if x < 2 || y < 2 {
             let axis = if x < 2 { 'x' } else { 'y' };
@@ -121,7 +121,7 @@ impl<D: Device> Problem<D> {
     }
 
     /// What to say of a start.
-    pub(super) fn remarks_on(&self, init: &Init) -> Result<Vec<String>> {
+    pub(super) fn remarks_on(&self, init: &Init) -> Result<Vec<Text>> {
         let Init::Landmarks(pairs) = init else { return Ok(Vec::new()) };
         let found = fit(pairs, &self.fixed_grid, &self.moving_grid, self.largest)?;
         Ok(remarks_on(&found, self.largest, pairs.len()))

@@ -4,7 +4,7 @@ use super::input::{DeviceInput, FixedSide, Sides, Source, Values};
 use super::options::AffineInput;
 use super::prepare::{Normal, Normalised, normalised};
 use super::prepared::Prepared;
-use crate::error::Result;
+use crate::error::{Result, Role};
 use crate::evidence::Seen;
 use crate::similarity::OfSums;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ impl<D: Device> Finest<D> {
     /// Of values as they were read, under the numbers of another image where these are `given`.
     pub(super) fn new(
         device: &D,
-        (role, grid): (&'static str, Grid),
+        (role, grid): (Role, Grid),
         values: Values<'_, D>,
         weight: Option<D::Buffer<f32>>,
         given: Option<Normal>,
@@ -134,12 +134,12 @@ fn finest<'a, D: Device>(
     let Sides { fixed, moving: (moving, mask) } = source.sides(device)?;
     let fixed = match fixed {
         FixedSide::Read(values, weight) => {
-            Fixed::Own(Finest::new(device, ("fixed", fixed_grid), values, weight, None)?)
+            Fixed::Own(Finest::new(device, (Role::Fixed, fixed_grid), values, weight, None)?)
         }
         FixedSide::Prepared(prepared) => Fixed::Kept(prepared),
     };
     let given = one_scale.then_some(fixed.finest().normal);
-    let moving = Finest::new(device, ("moving", moving_grid), moving, mask, given)?;
+    let moving = Finest::new(device, (Role::Moving, moving_grid), moving, mask, given)?;
     Ok((fixed, moving))
 }
 

@@ -50,6 +50,7 @@ pub(super) fn check(options: &AffineOptions) -> Result<()> {
     similarity.check()?;
     options.check()?;
     options.search.check()?;
+    options.optimiser.check()?;
     Ok(())
 }
 

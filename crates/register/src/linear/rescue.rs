@@ -11,6 +11,7 @@ use crate::similarity::{Cr, Ncc, Nmi, Similarity};
 use serde::{Deserialize, Serialize};
 use voxalign_compute::Device;
 use voxalign_options::Choice;
+use voxalign_options::text;
 
 /// Another registration of the same images, as the one that was asked for had a bad result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -130,7 +131,7 @@ pub(super) fn rescued<'a, D: Device + 'a>(
     if let Some(attempt) = kept.and_then(|i| attempts.get_mut(i)) {
         attempt.kept = true;
         let how = if attempt.good { "good" } else { "better" };
-        best.verdict.remarks.push(format!(
+        best.verdict.remarks.push(text!(
             "what was asked for gave a bad result (agreement {asked:.2}); this one, by {}, is {how}",
             attempt.what
         ));

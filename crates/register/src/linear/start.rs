@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::fit::{MapKind, Plane, PointFit, PointPairs, fit_points};
 use crate::search::pose::Freedom;
 use voxalign_image::{Affine, Grid, Matrix3, Vector3};
+use voxalign_options::{Text, text};
 
 /// A start in words.
 pub(super) fn describe(init: &Init) -> String {
@@ -48,13 +49,13 @@ pub(super) fn fit(
 }
 
 /// What whoever looks at a result should know of the landmarks that its search started from.
-pub(super) fn remarks_on(fit: &PointFit, freedom: Freedom, count: usize) -> Vec<String> {
+pub(super) fn remarks_on(fit: &PointFit, freedom: Freedom, count: usize) -> Vec<Text> {
     let mut remarks = Vec::new();
     let started = fit.kind.words();
     let doubts = fit.doubts();
     if fit.mirrored {
         let words = doubts.clone().unwrap_or_default();
-        remarks.push(format!("{words}; the search started from {started}"));
+        remarks.push(text!("{words}; the search started from {started}"));
     } else {
         let lie = match (fit.kind, freedom) {
             (MapKind::Translation, _) => "lie in one place",
@@ -66,10 +67,10 @@ pub(super) fn remarks_on(fit: &PointFit, freedom: Freedom, count: usize) -> Vec<
             _ => "",
         };
         if !lie.is_empty() {
-            remarks.push(format!("the {count} landmarks {lie}: the search started from {started}"));
+            remarks.push(text!("the {count} landmarks {lie}: the search started from {started}"));
         }
     }
-    remarks.extend(doubts.filter(|_| !fit.mirrored));
+    remarks.extend(doubts.filter(|_| !fit.mirrored).map(Text::from));
     remarks
 }
 

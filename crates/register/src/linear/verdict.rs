@@ -5,6 +5,7 @@ use crate::limits::AFFINE;
 use crate::search::pose::Model;
 use crate::verdict::{Check, Remedy, Verdict};
 use voxalign_image::{Affine, Transform, Vector3};
+use voxalign_options::{Text, text};
 
 /// What is known of a result.
 pub(super) struct Findings {
@@ -90,11 +91,11 @@ pub(super) fn judge(f: &Findings) -> Verdict {
     checks.push(
         Check::at_most(name, error, AFFINE.inverse_error).in_unit("mm").or(Remedy::FewerFreedoms),
     );
-    let mut remarks: Vec<String> = f.compared.map(str::to_owned).into_iter().collect();
+    let mut remarks: Vec<Text> = f.compared.map(Text::from).into_iter().collect();
     if !shown {
         remarks.push(
             "within their outlines the images show nothing in common anywhere: outlines alone were compared"
-                .to_owned(),
+                .into(),
         );
     }
     let better =
@@ -102,7 +103,7 @@ pub(super) fn judge(f: &Findings) -> Verdict {
     let (mirrored, bounds) = (f.evidence.mirrored_leads(), AFFINE.mirrored);
     if better(mirrored, bounds[usize::from(f.model.flat)]) {
         remarks.push(
-            "the images fit better with one of them mirrored: check left and right in their headers".to_owned(),
+            "the images fit better with one of them mirrored: check left and right in their headers".into(),
         );
         if better(mirrored, bounds[2]) {
             let name = "edges that a mirrored image has more";
@@ -110,14 +111,14 @@ pub(super) fn judge(f: &Findings) -> Verdict {
         }
     }
     if agreement < AFFINE.agreement {
-        remarks.push(f.evidence.words());
+        remarks.push(f.evidence.words().into());
     }
     let (own, headers) = (&f.evidence.found, &f.evidence.headers);
     if headers.edges > own.edges && headers.information > own.information {
-        remarks.push("the headers alone lay the images on each other better than this".to_owned());
+        remarks.push("the headers alone lay the images on each other better than this".into());
     }
     if f.sampled_overlap < 0.5 {
-        remarks.push(format!(
+        remarks.push(text!(
             "only {:.0} % of the smaller image's voxels count towards the cost",
             f.sampled_overlap * 100.0
         ));

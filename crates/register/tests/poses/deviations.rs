@@ -144,7 +144,7 @@ fn counted(
 }
 
 const SIMILARITIES: [XraySimilarity; 4] =
-    [XraySimilarity::GradientNcc, XraySimilarity::Ncc, XraySimilarity::Ssd, XraySimilarity::Mi];
+    [XraySimilarity::GradientNcc, XraySimilarity::Ncc, XraySimilarity::Ssd, XraySimilarity::MI];
 /// Noise as a part of the largest value, and whether it is blurred.
 const NOISE: [(f64, bool); 4] = [(0.01, false), (0.05, false), (0.01, true), (0.04, true)];
 

@@ -106,7 +106,7 @@ fn geometries_that_would_move_the_pose_are_told() {
     assert!(error > 5.0 && !result.verdict.good, "{error} mm: {summary}");
     let misfit = result.evidence.misfits.iter().find(|m| m.what == Refinement::PrincipalPoint);
     assert!((misfit.unwrap().by[0][1][0] + 20.0).abs() < 8.0, "{misfit:?}");
-    let remarks = result.verdict.remarks.join(" ");
+    let remarks = result.verdict.remarks.iter().map(ToString::to_string).collect::<String>();
     assert!(remarks.contains("places of the detectors in their planes"), "{remarks}");
     let (result, error) = by(&[(0.0, NONE); 2], None);
     assert!(result.verdict.good && error < 0.5 && result.geometry.is_empty(), "{error}");

@@ -48,7 +48,7 @@ pub(crate) fn judged(verdict: &Verdict, said: Option<&str>) -> Section {
         .column("Outcome", |check| outcome(check.passed, "passed", "failed"))
         .html("checks");
     out += &list("What to try:", verdict.remedies().into_iter().map(sentence));
-    out += &list("Also look at:", verdict.remarks.iter().cloned());
+    out += &list("Also look at:", verdict.remarks.iter().map(ToString::to_string));
     Section::new("verdict", out + "</section>")
 }
 

@@ -3,6 +3,7 @@
 use super::{Figures, GridRecord, OutputRecord, Provenance};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use voxalign_register::Verdict;
 
 /// All that is worth keeping of an operator over many images. Numbers that are not finite are written as
 /// `null`.
@@ -24,7 +25,10 @@ pub struct StackRecord {
     pub peak_memory_bytes: Option<u64>,
     /// The files that were written.
     pub outputs: Vec<OutputRecord>,
+    /// That nothing was to be judged; it is not written.
+    #[serde(skip)]
+    pub verdict: Verdict,
 }
 
-json!(StackRecord);
-begun!(StackRecord);
+judged!(StackRecord);
+begun!(StackRecord verdict: Verdict::new(Vec::new(), Vec::new()));

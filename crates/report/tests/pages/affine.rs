@@ -78,7 +78,7 @@ fn record(grid: &Grid, transform: &Affine, good: bool) -> RunRecord {
                 check("overlap of the fields of view", 0.97, "at least 0.3", true),
                 check("volume factor", 1.04, "between 0.4 and 2.5", good),
             ],
-            vec![format!("<i>remark</i>{HIDDEN}")],
+            vec![format!("<i>remark</i>{HIDDEN}").into()],
         ),
         ..RunRecord::default()
     }

@@ -142,7 +142,7 @@ fn record(grid: &Grid, subjects: usize, good: bool) -> AtlasRecord {
             ),
             check("subjects whose deformation cannot be used", 1.0, "none", good),
         ],
-        vec![format!("<i>remark</i>{HIDDEN}")],
+        vec![format!("<i>remark</i>{HIDDEN}").into()],
     );
     record
 }

@@ -14,7 +14,9 @@ use crate::machine::Machine;
 use crate::options::refuse;
 use crate::pair::label_names;
 use crate::remedy::Speaker;
-use crate::run::{Clock, Done, RECORD, REPORT, check_outputs, end, record};
+use crate::run::{
+    Clock, Done, RECORD, REPORT, check_outputs, conclude, nothing_more, record, written,
+};
 use crate::staged::Staged;
 use gathered::Gathered;
 use std::collections::BTreeMap;
@@ -22,7 +24,7 @@ use volumes::csv;
 use voxalign_compute::comm::Team;
 use voxalign_compute::select::AnyDevice;
 use voxalign_io::names::LabelNames;
-use voxalign_options::text;
+use voxalign_options::{Text, text};
 use voxalign_population::atlas::{
     Kernel, MemoryPlan, effective_number, label_volumes, largest_labels, mean_overlap, most_weight,
 };
@@ -31,7 +33,7 @@ use voxalign_register::{Check, Remedy, Verdict};
 use voxalign_report::regression::{
     self, ObservationRecord, RegressionRecord, RegressionReport, ValueRecord, VolumeCurve,
 };
-use voxalign_report::{GridRecord, MiddleSlices, OutputRecord, Provenance};
+use voxalign_report::{GridRecord, MiddleSlices, Provenance};
 
 /// Points of the curve of a volume.
 const CURVE: usize = 201;
@@ -316,27 +318,21 @@ impl<'a> Regression<'a> {
     fn finish(
         &self,
         mut staged: Staged<'_>,
-        mut clock: Clock,
-        mut record: RegressionRecord,
+        clock: Clock,
+        record: RegressionRecord,
         slices: &[MiddleSlices],
     ) -> Result<Done<RegressionRecord>> {
         staged.write_text(VOLUMES, &csv(&record)?)?;
-        let mut told = |role: &str, name: &str| {
-            let path = staged.final_path(name).display().to_string();
-            record.outputs.push(OutputRecord { role: role.to_owned(), path });
+        let of_atlas = |atlas: &ValueRecord| {
+            let folder = atlas.folder.clone();
+            let all = images(!atlas.volumes.is_empty());
+            all.map(move |(role, name)| (role, format!("{folder}/{name}")))
         };
-        for atlas in &record.atlases {
-            for (role, name) in images(!atlas.volumes.is_empty()) {
-                told(role, &format!("{}/{name}", atlas.folder));
-            }
-        }
-        told("volumes", VOLUMES);
-        told("report", REPORT);
-        told("record", RECORD);
-        let page = regression::render(&RegressionReport { record: &record, atlases: slices });
-        staged.write_text(REPORT, &page?)?;
-        clock.lap("report");
-        end(staged, clock, record, self.study.output)
+        let own = record.atlases.iter().flat_map(of_atlas);
+        let written = written(own.chain([("volumes", VOLUMES.to_owned())]), true);
+        conclude(staged, clock, record, (self.study.output, &written), nothing_more, |record| {
+            regression::render(&RegressionReport { record, atlases: slices })
+        })
     }
 
     /// The verdict on all atlases.
@@ -345,22 +341,21 @@ impl<'a> Regression<'a> {
         let bad: Vec<String> =
             atlases.iter().filter(|a| !a.verdict.good).map(|a| a.folder.clone()).collect();
         let check = Check::none("atlases that cannot be used", bad.len() as u64).of(bad);
-        let mut remarks = left_out;
+        let mut remarks: Vec<_> = left_out.into_iter().map(Text::from).collect();
         for atlas in atlases {
             if atlas.effective_number < ATLAS.effective_number {
-                remarks.push(self.study.caller.say(text!(
+                remarks.push(text!(
                 "{column} {}: the effective number of subjects is {:.1}, so this atlas shows a few \
                  subjects rather than the population; use a larger `bandwidth`, or more subjects \
                  near {}",
                 atlas.at, atlas.effective_number, atlas.at
-            )));
+            ));
             }
             for check in atlas.verdict.checks.iter().filter(|c| !c.passed) {
-                remarks.push(format!("{column} {}: {}", atlas.at, check.words()));
+                remarks.push(text!("{column} {}: {}", atlas.at, check.words()));
             }
-            remarks.extend(
-                atlas.verdict.remarks.iter().map(|r| format!("{column} {}: {r}", atlas.at)),
-            );
+            remarks
+                .extend(atlas.verdict.remarks.iter().map(|r| text!("{column} {}: {r}", atlas.at)));
         }
         let verdict = Verdict::new(vec![check.or(Remedy::LookAtAtlases)], remarks);
         self.study.caller.worded(verdict, Speaker::Atlas)

@@ -6,10 +6,10 @@ use voxalign_compute::Device;
 use voxalign_compute::ops::elementwise::x;
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_image::{Affine, Grid, memory};
-use voxalign_register::RegisterError;
 use voxalign_register::attachment::images::finest;
 use voxalign_register::attachment::images::{DeviceImage, Moved};
 use voxalign_register::diffeo::{as_it_is, calibrated};
+use voxalign_register::{RegisterError, Role};
 
 /// The images of a subject at full resolution.
 pub(in crate::atlas) struct Prepared<D: Device> {
@@ -46,8 +46,8 @@ fn calibrated_channels<D: Device>(
 ) -> Result<Vec<DeviceImage<D>>> {
     let on = |(channel, volume): (usize, &std::sync::Arc<voxalign_image::Volume<f32>>)| {
         let image = match images.as_they_are.contains(&channel) {
-            true => as_it_is(device, "subject's", &**volume),
-            false => calibrated(device, "subject's", &**volume),
+            true => as_it_is(device, Role::Subject, &**volume),
+            false => calibrated(device, Role::Subject, &**volume),
         };
         image.map_err(|e| of_file(e, file))
     };

@@ -7,6 +7,7 @@ pub use outliers::outlying;
 use super::construction::Atlas;
 use outliers::{beside_others, lost, median};
 use voxalign_image::Volume;
+use voxalign_options::{Text, text};
 use voxalign_register::limits::ATLAS;
 use voxalign_register::{Check, Remedy, Verdict};
 
@@ -59,12 +60,13 @@ pub fn judge(atlas: &Atlas, subjects: &[Judged<'_>]) -> (Verdict, Vec<bool>) {
         unbiased.or(Remedy::Centred),
         usable.of(bad).or(Remedy::LookAtSubjects),
     ];
-    let mut remarks = copies(subjects, &atlas.correlations);
+    let said = copies(subjects, &atlas.correlations);
+    let mut remarks: Vec<_> = said.into_iter().map(Text::from).collect();
     let told = atlas.correlations.iter().zip(&information);
     for ((subject, (correlation, nats)), _) in
         subjects.iter().zip(told).zip(&unlike).filter(|(_, unlike)| **unlike)
     {
-        remarks.push(format!(
+        remarks.push(text!(
             "'{}' is unlike the others: its correlation with their mean is {:.3}, and within the tissue it has {:.2} nats of \
              information of it (median {:.2}); look at it, and leave it out if it does not belong there",
             subject.name,
@@ -75,7 +77,7 @@ pub fn judge(atlas: &Atlas, subjects: &[Judged<'_>]) -> (Verdict, Vec<bool>) {
     }
     for subject in subjects {
         if let Some(verdict) = subject.affine.filter(|v| !v.good) {
-            remarks.push(format!(
+            remarks.push(text!(
                 "the affine registration of '{}' to the mean: {}",
                 subject.name,
                 verdict.summary()

@@ -5,7 +5,7 @@
 
 mod samples;
 
-use crate::error::{RegisterError, Result};
+use crate::error::{RegisterError, Result, Role};
 use crate::metric::range::{robust_range, robust_range_on};
 use samples::{Host, OnDevice, Samples};
 use serde::{Deserialize, Serialize};
@@ -68,7 +68,7 @@ impl Calibration {
     /// # Errors
     /// A `role` (`fixed` or `moving`) image that is constant, a mask that selects no finite value, a
     /// quantile that is not above 0 and at most 1, a mask of another length than the values.
-    pub fn new(role: &'static str, values: &[f32], mask: Option<&[f32]>, top: f64) -> Result<Self> {
+    pub fn new(role: Role, values: &[f32], mask: Option<&[f32]>, top: f64) -> Result<Self> {
         check_top(top)?;
         let (background, above) = foreground_threshold(values)
             .ok_or_else(|| constant(role, values.first().copied().unwrap_or(0.0), false))?;
@@ -85,7 +85,7 @@ impl Calibration {
     /// As [`Calibration::new`], and memory that runs out.
     pub fn on<D: Device>(
         device: &D,
-        role: &'static str,
+        role: Role,
         values: &D::Buffer<f32>,
         mask: Option<&D::Buffer<f32>>,
         top: f64,
@@ -110,15 +110,13 @@ impl Calibration {
     }
 
     fn between(
-        role: &'static str,
+        role: Role,
         background: f32,
         counted: Option<(f32, f32)>,
         masked: bool,
     ) -> Result<Self> {
         let Some((_, top)) = counted else {
-            return Err(RegisterError::EmptyMask {
-                role: if role == "moving" { "moving mask" } else { "fixed mask" },
-            });
+            return Err(RegisterError::EmptyMask { role: role.mask() });
         };
         let span = top - background;
         if top > background && span.is_finite() && (1.0 / span).is_finite() {
@@ -166,7 +164,7 @@ fn check_top(top: f64) -> Result<()> {
     ))
 }
 
-fn constant(role: &'static str, value: f32, masked: bool) -> RegisterError {
+fn constant(role: Role, value: f32, masked: bool) -> RegisterError {
     RegisterError::Constant { role, value, within: if masked { " inside its mask" } else { "" } }
 }
 
@@ -231,8 +229,8 @@ pub fn match_histogram(
     how: &HistogramMatch,
 ) -> Result<IntensityMap> {
     how.check()?;
-    let moving = quantiles("moving", &Host::new(moving, moving_mask)?, how)?;
-    let fixed = quantiles("fixed", &Host::new(fixed, fixed_mask)?, how)?;
+    let moving = quantiles(Role::Moving, &Host::new(moving, moving_mask)?, how)?;
+    let fixed = quantiles(Role::Fixed, &Host::new(fixed, fixed_mask)?, how)?;
     Ok(IntensityMap::through(&moving, &fixed))
 }
 
@@ -250,17 +248,15 @@ pub fn match_histogram_on<D: Device>(
 ) -> Result<IntensityMap> {
     how.check()?;
     let samples = |values, weights| OnDevice { device, values, weights };
-    let moving = quantiles("moving", &samples(moving, moving_mask), how)?;
-    let fixed = quantiles("fixed", &samples(fixed, fixed_mask), how)?;
+    let moving = quantiles(Role::Moving, &samples(moving, moving_mask), how)?;
+    let fixed = quantiles(Role::Fixed, &samples(fixed, fixed_mask), how)?;
     Ok(IntensityMap::through(&moving, &fixed))
 }
 
 /// The values that are matched: both ends, the threshold if there is one, and the quantiles between.
-fn quantiles(role: &'static str, samples: &impl Samples, how: &HistogramMatch) -> Result<Vec<f32>> {
+fn quantiles(role: Role, samples: &impl Samples, how: &HistogramMatch) -> Result<Vec<f32>> {
     let Some((low, high)) = samples.range(ENDS.0, ENDS.1)? else {
-        return Err(RegisterError::EmptyMask {
-            role: if role == "moving" { "moving mask" } else { "fixed mask" },
-        });
+        return Err(RegisterError::EmptyMask { role: role.mask() });
     };
     let threshold = if how.above_mean { samples.mean(low, high)? } else { low };
     let span = f64::from(high) - f64::from(threshold);

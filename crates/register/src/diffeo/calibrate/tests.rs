@@ -19,16 +19,16 @@ fn calibration_finds_background_and_top() {
     values[5] = f32::INFINITY;
     let device = Cpu::new(Some(2)).unwrap();
     let on = device.upload(&values).unwrap();
-    let found = Calibration::new("fixed", &values, None, TOP).unwrap();
+    let found = Calibration::new(Role::Fixed, &values, None, TOP).unwrap();
     assert!(found.background.abs() < 3.0, "{found:?}");
     assert!((found.top - 996.0).abs() < 8.0, "{found:?}");
-    assert_eq!(Calibration::on(&device, "fixed", &on, None, TOP).unwrap(), found);
+    assert_eq!(Calibration::on(&device, Role::Fixed, &on, None, TOP).unwrap(), found);
     let mask: Vec<f32> = values.iter().map(|v| f32::from(*v > 200.0 && *v < 600.0)).collect();
-    let masked = Calibration::new("fixed", &values, Some(&mask), TOP).unwrap();
+    let masked = Calibration::new(Role::Fixed, &values, Some(&mask), TOP).unwrap();
     assert_eq!(masked.background, found.background);
     assert!((masked.top - 598.0).abs() < 4.0, "{masked:?}");
     let on_mask = device.upload(&mask).unwrap();
-    assert_eq!(Calibration::on(&device, "fixed", &on, Some(&on_mask), TOP).unwrap(), masked);
+    assert_eq!(Calibration::on(&device, Role::Fixed, &on, Some(&on_mask), TOP).unwrap(), masked);
     let mut mapped = device.upload(&values).unwrap();
     found.apply_on(&device, &mut mapped).unwrap();
     let mapped = device.into_host(mapped).unwrap();
@@ -46,7 +46,7 @@ fn calibration_finds_background_and_top() {
 fn a_small_foreground_is_found() {
     // Fewer bright voxels than the hundredth part.
     let values: Vec<f32> = (0..100_000).map(|i| if i % 250 == 0 { 50.0 } else { 0.0 }).collect();
-    let found = Calibration::new("moving", &values, None, TOP).unwrap();
+    let found = Calibration::new(Role::Moving, &values, None, TOP).unwrap();
     assert_eq!(found.background, 0.0);
     assert!((found.top - 50.0).abs() < 0.1, "{found:?}");
 }
@@ -57,17 +57,17 @@ fn what_cannot_be_calibrated_is_said() {
     let device = Cpu::new(Some(1)).unwrap();
     let on = device.upload(&flat).unwrap();
     let constant = "constant (3 everywhere)";
-    let new = |mask, top| Calibration::new("fixed", &flat, mask, top).unwrap_err().to_string();
+    let new = |mask, top| Calibration::new(Role::Fixed, &flat, mask, top).unwrap_err().to_string();
     assert!(new(None, TOP).contains(constant));
-    let on = Calibration::on(&device, "fixed", &on, None, TOP).unwrap_err().to_string();
+    let on = Calibration::on(&device, Role::Fixed, &on, None, TOP).unwrap_err().to_string();
     assert!(on.contains(constant), "{on}");
     assert!(new(None, 0.0).contains("above 0"));
     let two: Vec<f32> = (0..100).map(|i| (i % 2) as f32).collect();
     let mask = vec![0.0; 100];
-    let empty = Calibration::new("moving", &two, Some(&mask), TOP).unwrap_err();
-    assert!(matches!(empty, RegisterError::EmptyMask { role: "moving mask" }));
-    assert!(Calibration::new("moving", &two, Some(&mask[1..]), TOP).is_err());
-    let none = Calibration::new("moving", &[f32::NAN; 4], None, TOP).unwrap_err();
+    let empty = Calibration::new(Role::Moving, &two, Some(&mask), TOP).unwrap_err();
+    assert!(matches!(empty, RegisterError::EmptyMask { role: Role::MovingMask }));
+    assert!(Calibration::new(Role::Moving, &two, Some(&mask[1..]), TOP).is_err());
+    let none = Calibration::new(Role::Moving, &[f32::NAN; 4], None, TOP).unwrap_err();
     assert!(matches!(none, RegisterError::Constant { .. }));
 }
 

@@ -1,6 +1,6 @@
 //! A CT as searches need it: on a device, at all their scales.
 
-use crate::error::{RegisterError, Result};
+use crate::error::{RegisterError, Result, Role};
 use crate::projection::scale::binned_volume;
 use crate::projection::simulator::Simulator;
 use rayon::prelude::*;
@@ -32,7 +32,7 @@ impl<'a, D: Device> PreparedCt<'a, D> {
     pub fn new(device: &'a D, ct: &'a Volume<f32>) -> Result<Self> {
         let odd = ct.data().par_iter().filter(|v| !v.is_finite()).count();
         if odd > 0 {
-            return Err(RegisterError::NotFinite { role: "CT", count: odd });
+            return Err(RegisterError::NotFinite { role: Role::Ct, count: odd });
         }
         let most = ct.data().par_iter().copied().reduce(|| 0.0, f32::max);
         if most > MOST {
@@ -43,7 +43,7 @@ impl<'a, D: Device> PreparedCt<'a, D> {
             ));
         }
         let (middle, radius) =
-            middle(ct).ok_or(RegisterError::Constant { role: "CT", value: 0.0, within: "" })?;
+            middle(ct).ok_or(RegisterError::Constant { role: Role::Ct, value: 0.0, within: "" })?;
         Ok(Self { device, ct, middle, radius, scales: Vec::new() })
     }
 

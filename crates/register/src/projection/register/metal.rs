@@ -10,6 +10,7 @@ use crate::projection::objective::View;
 use voxalign_compute::Device;
 use voxalign_image::{Affine, memory};
 use voxalign_options::Choice;
+use voxalign_options::{Text, text};
 
 /// What becomes of pixels that show what the CT does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Choice)]
@@ -215,10 +216,10 @@ impl Adapted {
     }
 
     /// What is said of a view, which has a number from 0.
-    pub(super) fn remarks(&self, number: usize, view: &View<'_>) -> Vec<String> {
+    pub(super) fn remarks(&self, number: usize, view: &View<'_>) -> Vec<Text> {
         let mut all = Vec::new();
         if self.without.is_some() {
-            all.push(format!(
+            all.push(text!(
                 "view {} shows what the CT does not, such as metal, markers or text: {:.1} % of its pixels were left out \
                  (`metal = keep` leaves none out)",
                 number + 1,
@@ -226,7 +227,7 @@ impl Adapted {
             ));
         }
         if self.image.is_some() {
-            all.push(format!(
+            all.push(text!(
                 "the values of view {} are no attenuations, but a bent function of them, such as roots or intensities: they \
                  were straightened by those of the simulated image; check `pixels` (`response = keep` leaves them as they are)",
                 number + 1

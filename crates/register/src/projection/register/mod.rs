@@ -32,7 +32,7 @@ pub use track::{Loss, TrackOptions, TrackStatus, TrackView, Tracked, Tracker};
 pub use verdict::Evidence;
 
 use super::objective::View;
-use crate::error::{RegisterError, Result};
+use crate::error::{RegisterError, Result, Role};
 use crate::progress::Progress;
 use crate::search::StageRecord;
 use crate::search::refine::Candidate;
@@ -251,7 +251,7 @@ fn check_views(views: &[View<'_>]) -> Result<()> {
         let lines = || (y..y + h).map(|r| &view.image[r * columns + x..][..w]);
         let odd: usize = lines().map(|l| l.iter().filter(|v| !v.is_finite()).count()).sum();
         if odd > 0 {
-            return Err(RegisterError::NotFinite { role: "X-ray", count: odd });
+            return Err(RegisterError::NotFinite { role: Role::Xray, count: odd });
         }
         let places = (y..y + h).flat_map(|r| r * columns + x..r * columns + x + w);
         let counts = |i: &usize| view.without.is_none_or(|without| !without[*i]);
@@ -264,7 +264,7 @@ fn check_views(views: &[View<'_>]) -> Result<()> {
             ));
         };
         if values.all(|v| v == first) {
-            return Err(RegisterError::Constant { role: "X-ray", value: first, within: "" });
+            return Err(RegisterError::Constant { role: Role::Xray, value: first, within: "" });
         }
     }
     Ok(())

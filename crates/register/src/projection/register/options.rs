@@ -80,9 +80,11 @@ pub enum PoseSearch {
 #[derive(Debug, Clone, PartialEq, Parameters)]
 #[parameters(made_at_run_time)]
 pub struct PoseOptions {
-    /// Similarity measure
+    /// Similarity measure.
+    #[parameter(skip)]
     pub similarity: XraySimilarity,
-    /// How the minimum of the cost is found
+    /// How the minimum of the cost is found.
+    #[parameter(skip)]
     pub optimiser: OptimiserKind,
     /// Fraction of the pixels that is compared, drawn at random, such as 0.05
     ///
@@ -163,6 +165,8 @@ impl PoseOptions {
     /// What is out of range, and what would do.
     pub fn check_all(&self) -> Result<()> {
         self.check()?;
+        self.similarity.check()?;
+        self.optimiser.check()?;
         if self.centre.is_some_and(|c| !c.iter().all(|v| v.abs() <= FARTHEST)) {
             let far = self.centre.map_or(0.0, |c| c.norm());
             let remedy = "give a point of the CT, mm";

@@ -131,7 +131,13 @@ pub(super) fn judge(
         let times = worst(&mut evidence.misfits.iter().map(|m| evidence.freed(m)));
         let check = Check::at_most(name, times, 1.0).or(Remedy::Geometry);
         if !check.passed {
-            remarks.extend(evidence.misfits.iter().filter(|m| evidence.freed(m) > 1.0).map(freed));
+            remarks.extend(
+                evidence
+                    .misfits
+                    .iter()
+                    .filter(|m| evidence.freed(m) > 1.0)
+                    .map(|m| freed(m).into()),
+            );
         }
         checks.push(check);
     }
@@ -161,7 +167,7 @@ pub(super) fn judge(
         let check = Check::at_most(name, beyond, POSE.beyond);
         if turned >= POSE.beyond_lead && !check.passed {
             let text = "the pose is farther from the start than was searched, but better than all other rotations";
-            remarks.push(text.to_owned());
+            remarks.push(text.into());
         } else {
             checks.push(check.or(Remedy::SmallerSearch));
         }

@@ -1,10 +1,17 @@
 //! Mutual information by joint histograms with continuous windows along the simulated image.
 
-/// Bins along each axis.
-const BINS: usize = 32;
+use voxalign_options::Parameters;
+
 /// Bins beyond those of values that a window reaches at either end.
 const MARGIN: usize = 2;
-const WIDE: usize = BINS + 2 * MARGIN;
+
+/// Joint histograms of an X-ray image and a simulated one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Parameters)]
+pub struct JointHistogram {
+    /// Histogram bins
+    #[parameter(default = 32, unit = "N", least = 4, most = 256, what = "number")]
+    pub bins: usize,
+}
 
 /// The joint entropy of images that are constant, at most.
 const FLAT: f64 = 1e-12;
@@ -22,14 +29,14 @@ fn window(t: f64) -> (f64, f64) {
 }
 
 /// The bin of each value of the X-ray image, the nearest between its smallest and its largest.
-fn rows(values: &[f32]) -> Vec<usize> {
+fn rows(values: &[f32], bins: usize) -> Vec<usize> {
     let finite = || values.iter().copied();
     let (low, high) =
         (finite().fold(f32::INFINITY, f32::min), finite().fold(f32::NEG_INFINITY, f32::max));
     let scale =
-        if high > low { (BINS - 1) as f64 / (f64::from(high) - f64::from(low)) } else { 0.0 };
+        if high > low { (bins - 1) as f64 / (f64::from(high) - f64::from(low)) } else { 0.0 };
     let bin = |v: &f32| ((f64::from(*v) - f64::from(low)) * scale).round() as usize;
-    values.iter().map(|v| bin(v).min(BINS - 1)).collect()
+    values.iter().map(|v| bin(v).min(bins - 1)).collect()
 }
 
 /// `p log p`.
@@ -45,39 +52,40 @@ pub(super) fn cost(
     most: f64,
     image: &[f32],
     derivative: Option<&mut [f32]>,
-    normalised: bool,
+    (normalised, JointHistogram { bins }): (bool, JointHistogram),
 ) -> f64 {
-    let rows = rows(values);
-    let scale = if most > 0.0 { (BINS - 1) as f64 / most } else { 0.0 };
+    let rows = rows(values, bins);
+    let wide = bins + 2 * MARGIN;
+    let scale = if most > 0.0 { (bins - 1) as f64 / most } else { 0.0 };
     // A place among bins, and whether it moves with the value.
     let place = |i: f32| {
         let at = f64::from(i) * scale;
         // What is not a number counts as 0.
-        let limited = at.max(0.0).min((BINS - 1) as f64);
+        let limited = at.max(0.0).min((bins - 1) as f64);
         (limited + MARGIN as f64, limited == at)
     };
-    let mut joint = vec![0.0f64; BINS * WIDE];
+    let mut joint = vec![0.0f64; bins * wide];
     for (&row, &i) in rows.iter().zip(image) {
         let (at, _) = place(i);
         let first = at.floor() as usize - 1;
         for bin in first..first + 4 {
-            joint[row * WIDE + bin] += window(at - bin as f64).0;
+            joint[row * wide + bin] += window(at - bin as f64).0;
         }
     }
     let n = rows.len().max(1) as f64;
     joint.iter_mut().for_each(|p| *p /= n);
-    let of_rows: Vec<f64> = joint.chunks(WIDE).map(|row| row.iter().sum()).collect();
+    let of_rows: Vec<f64> = joint.chunks(wide).map(|row| row.iter().sum()).collect();
     let of_columns: Vec<f64> =
-        (0..WIDE).map(|c| (0..BINS).map(|r| joint[r * WIDE + c]).sum()).collect();
+        (0..wide).map(|c| (0..bins).map(|r| joint[r * wide + c]).sum()).collect();
     let entropy = |p: &[f64]| -p.iter().map(|&p| plogp(p)).sum::<f64>();
     let (h_x, h_i, h) = (entropy(&of_rows), entropy(&of_columns), entropy(&joint));
     let log = |p: f64| if p > 0.0 { p.ln() } else { 0.0 };
     if let Some(derivative) = derivative {
         // What a unit in a bin changes; constants cancel, as the windows of a value always sum up to 1.
-        let mut table = vec![0.0f64; BINS * WIDE];
-        for (r, row) in table.chunks_mut(WIDE).enumerate() {
+        let mut table = vec![0.0f64; bins * wide];
+        for (r, row) in table.chunks_mut(wide).enumerate() {
             for (c, t) in row.iter_mut().enumerate() {
-                let (d_column, d_joint) = (-log(of_columns[c]), -log(joint[r * WIDE + c]));
+                let (d_column, d_joint) = (-log(of_columns[c]), -log(joint[r * wide + c]));
                 *t = if !normalised {
                     d_joint - d_column
                 } else if h > FLAT {
@@ -92,7 +100,7 @@ pub(super) fn cost(
             let first = at.floor() as usize - 1;
             let mut sum = 0.0;
             for bin in first..first + 4 {
-                sum += table[row * WIDE + bin] * window(at - bin as f64).1;
+                sum += table[row * wide + bin] * window(at - bin as f64).1;
             }
             *s = if moves { (sum * scale / n) as f32 } else { 0.0 };
         }

@@ -1,11 +1,23 @@
 //! Images as distributions over pixels.
 
-/// What a pixel has at least, as a part of the mean.
-const FLOOR: f64 = 1e-3;
+use voxalign_options::Parameters;
 
-/// `Σ p log (p / q)`, where `p` and `q` are the images, with values below a thousandth of their mean raised to it, divided by their
+/// Images as distributions.
+#[derive(Debug, Clone, Copy, PartialEq, Parameters)]
+pub struct KullbackLeibler {
+    /// What is added to each pixel, as a part of the mean of its image
+    #[parameter(default = 1e-3, unit = "PART", above = 0.0, most = 1.0)]
+    pub floor: f64,
+}
+
+/// `Σ p log (p / q)`, where `p` and `q` are the images, with a part of their means added to each pixel, divided by their
 /// sums. Whatever factor is between the images does not count.
-pub(super) fn cost(reference: &[f32], image: &[f32], derivative: Option<&mut [f32]>) -> f64 {
+pub(super) fn cost(
+    reference: &[f32],
+    image: &[f32],
+    derivative: Option<&mut [f32]>,
+    KullbackLeibler { floor }: KullbackLeibler,
+) -> f64 {
     let mean = |values: &[f32]| {
         let sum: f64 = values.iter().map(|&v| f64::from(v.max(0.0))).sum();
         sum / values.len().max(1) as f64
@@ -18,10 +30,10 @@ pub(super) fn cost(reference: &[f32], image: &[f32], derivative: Option<&mut [f3
         }
         return f64::from(u8::MAX);
     }
-    let raised = |v: f32, mean: f64| f64::from(v.max(0.0)) + FLOOR * mean;
+    let raised = |v: f32, mean: f64| f64::from(v.max(0.0)) + floor * mean;
     let n = reference.len() as f64;
-    // Both sums are those of the values times 1 + FLOOR.
-    let (sum_x, sum_i) = (n * mean_x * (1.0 + FLOOR), n * mean_i * (1.0 + FLOOR));
+    // Both sums are those of the values times 1 + floor.
+    let (sum_x, sum_i) = (n * mean_x * (1.0 + floor), n * mean_i * (1.0 + floor));
     let mut cost = 0.0;
     // Σ p / i, by which a change of the mean acts through the floor.
     let mut by_floor = 0.0;
@@ -33,9 +45,9 @@ pub(super) fn cost(reference: &[f32], image: &[f32], derivative: Option<&mut [f3
     if let Some(derivative) = derivative {
         for ((s, &x), &i) in derivative.iter_mut().zip(reference).zip(image) {
             let p = raised(x, mean_x) / sum_x;
-            // ∂/∂i of log sum_i − Σ p log (i + FLOOR mean).
+            // ∂/∂i of log sum_i − Σ p log (i + floor mean).
             let own = if i > 0.0 {
-                1.0 / (n * mean_i) - p / raised(i, mean_i) - by_floor * FLOOR / n
+                1.0 / (n * mean_i) - p / raised(i, mean_i) - by_floor * floor / n
             } else {
                 0.0
             };

@@ -14,8 +14,13 @@ use std::sync::OnceLock;
 use voxalign_compute::ops::raycast::Pixels;
 use voxalign_options::Choice;
 
-/// A similarity of X-ray images.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Choice)]
+pub use information::JointHistogram;
+pub use kullback_leibler::KullbackLeibler;
+pub use pattern_intensity::PatternIntensity;
+
+/// Similarity measure.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Choice)]
+#[choice(option = "similarity")]
 pub enum XraySimilarity {
     /// Normalised cross-correlation: any scale and offset between the images.
     Ncc,
@@ -23,17 +28,17 @@ pub enum XraySimilarity {
     #[default]
     GradientNcc,
     /// Mutual information: any relation between the images' values.
-    Mi,
+    Mi(JointHistogram),
     /// Normalised mutual information (Studholme 1999): that of volumes, from -2 to -1.
-    Nmi,
+    Nmi(JointHistogram),
     /// Squared differences: images in the same units.
     Ssd,
     /// Absolute differences: images in the same units, with outliers.
     L1,
     /// Structure left in the difference image (Weese 1997).
-    PatternIntensity,
+    PatternIntensity(PatternIntensity),
     /// Kullback-Leibler divergence of the images, each as a distribution over its pixels: up to a factor.
-    KullbackLeibler,
+    KullbackLeibler(KullbackLeibler),
 }
 
 /// Rows of pixels that are compared with their neighbours: tiles of `width x height`, one after the other.
@@ -146,19 +151,19 @@ impl XraySimilarity {
     pub fn tile(self) -> [usize; 2] {
         match self {
             Self::GradientNcc => [2, 2],
-            Self::PatternIntensity => [8, 8],
+            Self::PatternIntensity(of) => [2 * of.radius + 2; 2],
             _ => [1, 1],
         }
     }
 
     /// Whether it counts histograms, which need to know how large values are.
     pub(crate) fn needs_range(self) -> bool {
-        matches!(self, Self::Mi | Self::Nmi)
+        matches!(self, Self::Mi(_) | Self::Nmi(_))
     }
 
     /// What costs are parts of each other from: -2, where images tell all of each other, of normalised mutual information; 0 of the others.
     pub(crate) fn origin(self) -> f64 {
-        if self == Self::Nmi { -2.0 } else { 0.0 }
+        if matches!(self, Self::Nmi(_)) { -2.0 } else { 0.0 }
     }
 
     /// The cost of a simulated image against the reference, and its derivative in each pixel where there is room for it.
@@ -168,14 +173,18 @@ impl XraySimilarity {
         let by_pixel = |values: &[f32], image: &[f32], derivative: Option<&mut [f32]>| match self {
             Self::Ncc => ncc::cost(values, image, derivative),
             Self::GradientNcc => ncc::of_gradients(reference, image, derivative),
-            Self::Mi => information::cost(values, reference.most, image, derivative, false),
-            Self::Nmi => information::cost(values, reference.most, image, derivative, true),
+            Self::Mi(of) => {
+                information::cost(values, reference.most, image, derivative, (false, of))
+            }
+            Self::Nmi(of) => {
+                information::cost(values, reference.most, image, derivative, (true, of))
+            }
             Self::Ssd => norms::squares(values, image, derivative),
             Self::L1 => norms::magnitudes(values, image, derivative),
-            Self::PatternIntensity => pattern_intensity::cost(reference, image, derivative),
-            Self::KullbackLeibler => kullback_leibler::cost(values, image, derivative),
+            Self::PatternIntensity(of) => pattern_intensity::cost(reference, image, derivative, of),
+            Self::KullbackLeibler(of) => kullback_leibler::cost(values, image, derivative, of),
         };
-        let among_neighbours = matches!(self, Self::GradientNcc | Self::PatternIntensity);
+        let among_neighbours = matches!(self, Self::GradientNcc | Self::PatternIntensity(_));
         match reference.counted.as_ref().filter(|_| !among_neighbours) {
             Some(counted) => counted.cost(image, derivative, by_pixel),
             None => by_pixel(&reference.values, image, derivative),

@@ -2,15 +2,28 @@
 
 use super::Reference;
 use super::sums::moments;
+use voxalign_options::Parameters;
 
-/// The radius within which differences are compared, pixels.
-const RADIUS: usize = 3;
-/// The difference that counts as structure, in standard deviations of the images.
-const SIGMA: f64 = 0.2;
+/// Structure in a difference image.
+#[derive(Debug, Clone, Copy, PartialEq, Parameters)]
+pub struct PatternIntensity {
+    /// Radius within which pixels are compared with their neighbours, pixels
+    #[parameter(
+        default = 3,
+        unit = "PIXELS",
+        least = 1,
+        most = 15,
+        what = "whole number of pixels"
+    )]
+    pub radius: usize,
+    /// Difference of neighbours that counts as structure, in standard deviations of the images
+    #[parameter(default = 0.2, above = 0.0)]
+    pub sigma: f64,
+}
 
-/// One of each pair of neighbours within the radius.
-fn offsets() -> Vec<(usize, isize)> {
-    let reach = RADIUS as isize;
+/// One of each pair of neighbours within a radius.
+fn offsets(radius: usize) -> Vec<(usize, isize)> {
+    let reach = radius as isize;
     let all = (0..=reach).flat_map(|dy| (-reach..=reach).map(move |dx| (dy as usize, dx)));
     let one_of_each = all.filter(|&(dy, dx)| dy > 0 || dx > 0);
     one_of_each.filter(|&(dy, dx)| (dy * dy) as isize + dx * dx <= reach * reach).collect()
@@ -18,14 +31,19 @@ fn offsets() -> Vec<(usize, isize)> {
 
 /// `1 − mean over pairs of neighbours of σ² / (σ² + (dₖ − dₗ)²)`, where `d` is the difference of both images, each less its mean and
 /// divided by its standard deviation (Weese et al. 1997).
-pub(super) fn cost(reference: &Reference, image: &[f32], derivative: Option<&mut [f32]>) -> f64 {
+pub(super) fn cost(
+    reference: &Reference,
+    image: &[f32],
+    derivative: Option<&mut [f32]>,
+    PatternIntensity { radius, sigma }: PatternIntensity,
+) -> f64 {
     let ((mean_x, var_x), (mean_i, var_i)) = match &reference.counted {
         None => (moments(&reference.values), moments(image)),
         Some(counted) => (moments(&counted.values), moments(&counted.of(image))),
     };
     let floor = 1e-12 * (mean_i * mean_i).max(f64::MIN_POSITIVE);
     let (width, height) = (reference.tiles.width, reference.tiles.height);
-    let offsets = offsets();
+    let offsets = offsets(radius);
     let flat = var_x.is_nan() || var_x <= 0.0 || var_i.is_nan() || var_i <= floor;
     if flat || width * height < 2 {
         if let Some(derivative) = derivative {
@@ -39,7 +57,7 @@ pub(super) fn cost(reference: &Reference, image: &[f32], derivative: Option<&mut
     let d: Vec<f64> = pairs.map(|(&x, &i)| standard(i) - (f64::from(x) - mean_x) / sd_x).collect();
     let mut of_d = vec![0.0f64; if derivative.is_some() { d.len() } else { 0 }];
     let (mut sum, mut count) = (0.0, 0u64);
-    let square = SIGMA * SIGMA;
+    let square = sigma * sigma;
     for first in (0..d.len()).step_by(width * height) {
         for &(dy, dx) in &offsets {
             let columns = (-dx).max(0) as usize..(width as isize - dx.max(0)).max(0) as usize;

@@ -83,7 +83,7 @@ fn the_image_itself_is_best() {
             let (best, other) =
                 (kind.cost(&reference, &x, None), kind.cost(&reference, &image, None));
             assert!(best < other, "{}: {best} {other}", kind.name());
-            if !matches!(kind, XraySimilarity::Mi | XraySimilarity::Nmi) {
+            if !matches!(kind, XraySimilarity::Mi(_) | XraySimilarity::Nmi(_)) {
                 assert!(best.abs() < 1e-6, "{}: {best}", kind.name());
             }
         }
@@ -101,10 +101,10 @@ fn what_does_not_count() {
         assert!((a - b).abs() < 1e-4, "{}: {a} {b}", kind.name());
     };
     use XraySimilarity as X;
-    for kind in [X::Ncc, X::GradientNcc, X::PatternIntensity] {
+    for kind in [X::Ncc, X::GradientNcc, X::PATTERN_INTENSITY] {
         same(kind, &with(&|i| 1.7 * i + 0.8));
     }
-    same(X::KullbackLeibler, &with(&|i| 1.7 * i));
+    same(X::KULLBACK_LEIBLER, &with(&|i| 1.7 * i));
 }
 
 #[test]
@@ -145,4 +145,33 @@ fn images_without_contrast_are_no_error() {
             assert!(derivative.iter().all(|s| s.is_finite()), "{}", kind.name());
         }
     }
+}
+
+#[test]
+fn every_parameter_counts_and_its_usual_value_is_what_it_was() {
+    let pixels = Pixels::region([0, 0], [23, 17]);
+    let (x, image) = pair(&pixels, 65);
+    let reference = Reference::new(x, &pixels, 5.0);
+    let mut usual = Vec::new();
+    for &kind in XraySimilarity::ALL {
+        for parameter in kind.parameters() {
+            let mut other = kind;
+            let value = if parameter.name == "bins" { "20" } else { "0.5" };
+            let value = if parameter.name == "radius" { "2" } else { value };
+            assert!(other.set(parameter.name, value).unwrap());
+            other.check().unwrap();
+            let cost = |kind: XraySimilarity| kind.cost(&reference, &image, None);
+            assert!(cost(other) != cost(kind), "{}: {}", kind.name(), parameter.name);
+            usual.push((kind.name(), parameter.name, parameter.default));
+        }
+    }
+    let was = [
+        ("mi", "bins", "32"),
+        ("nmi", "bins", "32"),
+        ("pattern-intensity", "radius", "3"),
+        ("pattern-intensity", "sigma", "0.2"),
+        ("kullback-leibler", "floor", "0.001"),
+    ];
+    assert_eq!(usual, was.map(|(kind, name, value)| (kind, name, value.to_owned())));
+    assert_eq!(XraySimilarity::PATTERN_INTENSITY.tile(), [8, 8]);
 }

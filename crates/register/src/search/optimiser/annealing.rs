@@ -4,14 +4,11 @@
 //! The temperature falls geometrically over half of the evaluations. The others are for a descent by Powell's
 //! method from the best point: chance finds the valley, but not its bottom.
 
-use super::{Optimiser, Powell, Steps};
+use super::{Kind, Optimiser, Steps, powell};
 use crate::random::{Random, SEED};
+use voxalign_options::Parameters;
 
-/// The last temperature, as a part of the first.
-const COLDEST: f64 = 1e-2;
-/// The first temperature, in mean differences of the cost between the start and points near it.
-const HEAT: f64 = 2.0;
-/// As many of these points for each parameter.
+/// Points near the start at which the cost is looked at, for each parameter.
 const PROBES: usize = 4;
 /// By what a width grows where a step is taken.
 const GROWTH: f64 = 1.5;
@@ -27,14 +24,32 @@ enum Stage {
     /// A step along the axis of this number.
     Step(usize),
     /// One of the descent at the end.
-    Descent(Box<Powell>),
+    Descent(Box<powell::Search>),
     Done,
+}
+
+/// Simulated annealing.
+#[derive(Debug, Clone, Copy, PartialEq, Parameters)]
+pub struct Annealing {
+    /// First temperature, in mean differences of the cost between the start and points near it
+    #[parameter(default = 2.0, above = 0.0)]
+    pub temperature: f64,
+    /// Last temperature, as a part of the first
+    #[parameter(default = 1e-2, unit = "PART", above = 0.0, below = 1.0)]
+    pub cooling: f64,
+}
+
+impl Kind for Annealing {
+    fn start(self, at: &[f64], steps: Steps) -> Box<dyn Optimiser> {
+        Box::new(Search::new(at, steps, self))
+    }
 }
 
 /// One search.
 #[derive(Debug, Clone)]
-pub struct Annealing {
+pub(super) struct Search {
     steps: Steps,
+    of: Annealing,
     random: Random,
     /// The point at hand and its cost.
     at: (Vec<f64>, f64),
@@ -51,15 +66,13 @@ pub struct Annealing {
     evaluations: usize,
 }
 
-impl Annealing {
-    pub(super) const NEEDS_GRADIENT: bool = false;
-
+impl Search {
     /// A search from a point.
-    #[must_use]
-    pub fn new(start: &[f64], steps: Steps) -> Self {
+    pub(super) fn new(start: &[f64], steps: Steps, of: Annealing) -> Self {
         let at = (start.to_vec(), f64::INFINITY);
         Self {
             steps,
+            of,
             random: Random::new(SEED),
             best: at.clone(),
             at,
@@ -101,8 +114,8 @@ impl Annealing {
         let (sum, count) = self.differences;
         let left = self.half().saturating_sub(self.evaluations);
         if sum > 0.0 && left > 0 {
-            self.temperature = HEAT * sum / count as f64;
-            self.cooling = COLDEST.powf(1.0 / left as f64);
+            self.temperature = self.of.temperature * sum / count as f64;
+            self.cooling = self.of.cooling.powf(1.0 / left as f64);
             self.ask_along(0, Stage::Step(0));
         } else {
             self.descend();
@@ -134,11 +147,12 @@ impl Annealing {
 
     fn descend(&mut self) {
         let (at, told) = (&self.best.0, self.evaluations);
-        self.stage = Stage::Descent(Box::new(Powell::ending(at, self.widest(), told, self.steps)));
+        self.stage =
+            Stage::Descent(Box::new(powell::Search::ending(at, self.widest(), told, self.steps)));
     }
 }
 
-impl Optimiser for Annealing {
+impl Optimiser for Search {
     fn ask(&self) -> Option<&[f64]> {
         match &self.stage {
             Stage::Done => None,
@@ -197,7 +211,7 @@ mod tests {
             improvement: 0.0,
             evaluations: 200,
         };
-        let mut search = Annealing::new(&[1.0, 1.0], steps);
+        let mut search = Search::new(&[1.0, 1.0], steps, Annealing::USUAL);
         while !matches!(search.stage, Stage::Descent(_)) {
             let cost = search.ask().map(|x| 100.0 * x[0] * x[0] + x[1] * x[1]).unwrap();
             search.tell(cost, &[]);

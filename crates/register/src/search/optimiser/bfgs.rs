@@ -5,13 +5,33 @@
 //! derivative costs about as much as one more evaluation, so that a quasi-Newton method reaches the
 //! minimum in some ten evaluations instead of hundreds.
 
-use super::{Optimiser, Steps};
+use super::{Kind, Optimiser, Steps};
 use nalgebra::{DMatrix, DVector};
+use voxalign_options::Parameters;
+
+/// The method of Broyden, Fletcher, Goldfarb and Shanno.
+#[derive(Debug, Clone, Copy, PartialEq, Parameters)]
+pub struct Bfgs {
+    /// Part of the slope at the start of a line search that may be left at its end (the curvature condition of Wolfe)
+    #[parameter(default = 0.9, unit = "PART", above = ARMIJO, below = 1.0)]
+    pub wolfe: f64,
+}
+
+impl Kind for Bfgs {
+    fn start(self, at: &[f64], steps: Steps) -> Box<dyn Optimiser> {
+        Box::new(Search::new(at, steps, self))
+    }
+
+    fn needs_gradient(self) -> bool {
+        true
+    }
+}
 
 /// One search.
 #[derive(Debug, Clone)]
-pub struct Bfgs {
+pub(super) struct Search {
     steps: Steps,
+    of: Bfgs,
     /// Best point so far, its value and gradient.
     x: DVector<f64>,
     f: f64,
@@ -37,19 +57,16 @@ pub struct Bfgs {
 }
 
 const ARMIJO: f64 = 1e-4;
-const WOLFE: f64 = 0.9;
 const MOST_TRIALS: usize = 10;
 
-impl Bfgs {
-    pub(super) const NEEDS_GRADIENT: bool = true;
-
+impl Search {
     /// A search from a point.
-    #[must_use]
-    pub fn new(start: &[f64], steps: Steps) -> Self {
+    pub(super) fn new(start: &[f64], steps: Steps, of: Bfgs) -> Self {
         let n = start.len();
         let x = DVector::from_column_slice(start);
         Self {
             steps,
+            of,
             trial: x.clone(),
             fallback: None,
             x,
@@ -98,7 +115,7 @@ impl Bfgs {
         let length = self.direction.norm();
         let derivative_here = g.dot(&self.direction);
         let enough = f.is_finite() && f <= self.f + ARMIJO * self.step * self.derivative;
-        let flat = derivative_here >= WOLFE * self.derivative;
+        let flat = derivative_here >= self.of.wolfe * self.derivative;
         let at_limit = self.step * length >= self.steps.longest * 0.999;
         if enough && (flat || at_limit || self.trials >= MOST_TRIALS) {
             self.accept(f, g);
@@ -187,7 +204,7 @@ impl Bfgs {
     }
 }
 
-impl Optimiser for Bfgs {
+impl Optimiser for Search {
     fn ask(&self) -> Option<&[f64]> {
         (!self.done).then(|| self.trial.as_slice())
     }

@@ -5,9 +5,10 @@
 //! Where half of the evaluations are made before the distribution has become narrow, the others are for a descent
 //! by Powell's method from the best point.
 
-use super::{Optimiser, Powell, Steps};
+use super::{Kind, Optimiser, Steps, powell};
 use crate::random::{Random, SEED};
 use nalgebra::{DMatrix, DVector, SymmetricEigen};
+use voxalign_options::Parameters;
 
 /// The shortest axis of the distribution, as a part of the longest.
 const THINNEST: f64 = 1e-7;
@@ -21,7 +22,7 @@ enum Stage {
     /// That of this number in the generation.
     Draw(usize),
     /// One of the descent at the end.
-    Descent(Box<Powell>),
+    Descent(Box<powell::Search>),
     Done,
 }
 
@@ -46,9 +47,9 @@ struct Strategy {
 }
 
 impl Strategy {
-    fn new(n: usize) -> Self {
+    fn new(n: usize, population: Option<usize>) -> Self {
         let n = n as f64;
-        let points = 4 + (3.0 * n.ln()) as usize;
+        let points = population.unwrap_or(4 + (3.0 * n.ln()) as usize);
         let half = (points as f64 + 1.0) / 2.0;
         let raw: Vec<f64> = (1..=points / 2).map(|i| half.ln() - (i as f64).ln()).collect();
         let sum: f64 = raw.iter().sum();
@@ -73,9 +74,28 @@ impl Strategy {
     }
 }
 
+/// Covariance matrix adaptation.
+#[derive(Debug, Clone, Copy, PartialEq, Parameters)]
+pub struct CmaEs {
+    /// Number of points of each generation
+    #[parameter(
+        unit = "COUNT",
+        least = 4,
+        most = 10_000,
+        says = "4 + 3 ln n for n parameters: 9 for 6, 11 for 12"
+    )]
+    pub population: Option<usize>,
+}
+
+impl Kind for CmaEs {
+    fn start(self, at: &[f64], steps: Steps) -> Box<dyn Optimiser> {
+        Box::new(Search::new(at, steps, self))
+    }
+}
+
 /// One search.
 #[derive(Debug, Clone)]
-pub struct CmaEs {
+pub(super) struct Search {
     steps: Steps,
     strategy: Strategy,
     random: Random,
@@ -98,17 +118,14 @@ pub struct CmaEs {
     even: usize,
 }
 
-impl CmaEs {
-    pub(super) const NEEDS_GRADIENT: bool = false;
-
+impl Search {
     /// A search from a point.
-    #[must_use]
-    pub fn new(start: &[f64], steps: Steps) -> Self {
+    pub(super) fn new(start: &[f64], steps: Steps, of: CmaEs) -> Self {
         let n = start.len();
         let mean = DVector::from_column_slice(start);
         Self {
             steps,
-            strategy: Strategy::new(n.max(1)),
+            strategy: Strategy::new(n.max(1), of.population),
             random: Random::new(SEED),
             width: steps.first,
             covariance: DMatrix::identity(n, n),
@@ -172,7 +189,8 @@ impl CmaEs {
             self.stage = Stage::Done;
         } else if 2 * self.evaluations >= self.steps.evaluations * self.mean.len() {
             let (at, told) = (&self.best.0, self.evaluations);
-            self.stage = Stage::Descent(Box::new(Powell::ending(at, reach, told, self.steps)));
+            self.stage =
+                Stage::Descent(Box::new(powell::Search::ending(at, reach, told, self.steps)));
         } else {
             self.width *= (self.steps.longest / reach).min(1.0);
             self.draw();
@@ -224,7 +242,7 @@ impl CmaEs {
     }
 }
 
-impl Optimiser for CmaEs {
+impl Optimiser for Search {
     fn ask(&self) -> Option<&[f64]> {
         match &self.stage {
             Stage::Done => None,
@@ -274,7 +292,7 @@ mod tests {
             improvement: 0.0,
             evaluations: 800,
         };
-        let mut search = CmaEs::new(&[1.0, 1.0], steps);
+        let mut search = Search::new(&[1.0, 1.0], steps, CmaEs::USUAL);
         // A valley along (4, 3), ten times as long as it is wide.
         while matches!(search.stage, Stage::Start | Stage::Draw(_)) {
             let x = search.ask().unwrap();
@@ -290,7 +308,7 @@ mod tests {
 
     #[test]
     fn parameters_of_the_tutorial() {
-        let found = Strategy::new(10);
+        let found = Strategy::new(10, None);
         assert_eq!((found.points, found.weights.len()), (10, 5));
         assert!((found.weights.iter().sum::<f64>() - 1.0).abs() < 1e-15);
         assert!((found.effective - 3.167).abs() < 1e-3, "{}", found.effective);

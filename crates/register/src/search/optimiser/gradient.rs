@@ -2,12 +2,11 @@
 //! the cost rise for a while: these steps descend over several of them, not at each. So one short step is no sign of
 //! a minimum either; it takes some in a row to end the search.
 
-use super::{Optimiser, Steps};
+use super::{Kind, Optimiser, Steps};
 use nalgebra::DVector;
+use voxalign_options::Parameters;
 
 const ARMIJO: f64 = 1e-4;
-/// Costs of as many points, the last ones, bound that of the next.
-const RECENT: usize = 10;
 /// The shorter of the two steps is taken where it is shorter than this part of the longer one.
 const SHORTER: f64 = 0.8;
 /// As many steps in a row below the tolerance end the search.
@@ -15,10 +14,29 @@ const SHORT: usize = 5;
 /// A step along which the gradient did not grow is followed by one so much longer.
 const EXPANSION: f64 = 2.0;
 
+/// Gradient descent.
+#[derive(Debug, Clone, Copy, PartialEq, Parameters)]
+pub struct Gradient {
+    /// Number of the last costs of which the largest bounds the next; 1 for a cost that never rises
+    #[parameter(default = 10, unit = "COUNT", least = 1, most = 1000)]
+    pub history: usize,
+}
+
+impl Kind for Gradient {
+    fn start(self, at: &[f64], steps: Steps) -> Box<dyn Optimiser> {
+        Box::new(Search::new(at, steps, self))
+    }
+
+    fn needs_gradient(self) -> bool {
+        true
+    }
+}
+
 /// One search.
 #[derive(Debug, Clone)]
-pub struct Gradient {
+pub(super) struct Search {
     steps: Steps,
+    of: Gradient,
     /// The point at hand, its cost and gradient.
     x: DVector<f64>,
     f: f64,
@@ -37,18 +55,16 @@ pub struct Gradient {
     done: bool,
 }
 
-impl Gradient {
-    pub(super) const NEEDS_GRADIENT: bool = true;
-
+impl Search {
     /// A search from a point.
-    #[must_use]
-    pub fn new(start: &[f64], steps: Steps) -> Self {
+    pub(super) fn new(start: &[f64], steps: Steps, of: Gradient) -> Self {
         let x = DVector::from_column_slice(start);
         Self {
             steps,
+            of,
             f: f64::INFINITY,
             g: DVector::zeros(start.len()),
-            recent: Vec::with_capacity(RECENT),
+            recent: Vec::with_capacity(of.history),
             factor: 0.0,
             trial: x.clone(),
             best: (x.clone(), f64::INFINITY),
@@ -62,7 +78,7 @@ impl Gradient {
 
     /// Goes on from a point with a step of this length.
     fn descend(&mut self, f: f64, g: DVector<f64>, length: f64) {
-        if self.recent.len() == RECENT {
+        if self.recent.len() == self.of.history {
             self.recent.remove(0);
         }
         self.recent.push(f);
@@ -113,7 +129,7 @@ impl Gradient {
     }
 }
 
-impl Optimiser for Gradient {
+impl Optimiser for Search {
     fn ask(&self) -> Option<&[f64]> {
         (!self.done).then(|| self.trial.as_slice())
     }
@@ -161,7 +177,7 @@ mod tests {
         let steps =
             Steps { first: 0.5, longest: 5.0, tolerance: 1e-9, improvement: 0.0, evaluations: 400 };
         let scales = [1.0, 100.0];
-        let mut search = Gradient::new(&[1.0, 1.0], steps);
+        let mut search = Search::new(&[1.0, 1.0], steps, Gradient::USUAL);
         let (mut rises, mut before) = (0, f64::INFINITY);
         while let Some(x) = search.ask() {
             let cost = x.iter().zip(scales).map(|(v, s)| s * v * v).sum();

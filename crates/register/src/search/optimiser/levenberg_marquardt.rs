@@ -5,11 +5,11 @@
 //! the axes, an evaluation for each parameter, and made symmetric. While steps gain about what it promises it is
 //! kept, so that most of them take a single evaluation. The damping is raised until it is positive definite.
 
-use super::{Optimiser, Steps};
+use super::{Kind, Optimiser, Steps};
 use nalgebra::{DMatrix, DVector};
+use voxalign_options::Parameters;
 
-/// The damping at first, its bounds, and by what it rises and falls.
-const DAMPING: f64 = 1e-3;
+/// The bounds of the damping, and by what it rises and falls.
 const LEAST: f64 = 1e-12;
 const MOST: f64 = 1e12;
 const RISE: f64 = 4.0;
@@ -31,9 +31,27 @@ enum Stage {
     Done,
 }
 
+/// The method of Levenberg and Marquardt.
+#[derive(Debug, Clone, Copy, PartialEq, Parameters)]
+pub struct LevenbergMarquardt {
+    /// Damping of the first step, as a part of the diagonal of the curvature
+    #[parameter(default = 1e-3, unit = "PART", least = LEAST, most = MOST, remedy = "give a number from 1e-12 to 1e12")]
+    pub damping: f64,
+}
+
+impl Kind for LevenbergMarquardt {
+    fn start(self, at: &[f64], steps: Steps) -> Box<dyn Optimiser> {
+        Box::new(Search::new(at, steps, self))
+    }
+
+    fn needs_gradient(self) -> bool {
+        true
+    }
+}
+
 /// One search.
 #[derive(Debug, Clone)]
-pub struct LevenbergMarquardt {
+pub(super) struct Search {
     steps: Steps,
     /// The point at hand, its cost and gradient.
     x: DVector<f64>,
@@ -55,12 +73,9 @@ pub struct LevenbergMarquardt {
     small: usize,
 }
 
-impl LevenbergMarquardt {
-    pub(super) const NEEDS_GRADIENT: bool = true;
-
+impl Search {
     /// A search from a point.
-    #[must_use]
-    pub fn new(start: &[f64], steps: Steps) -> Self {
+    pub(super) fn new(start: &[f64], steps: Steps, of: LevenbergMarquardt) -> Self {
         let n = start.len();
         let x = DVector::from_column_slice(start);
         Self {
@@ -69,7 +84,7 @@ impl LevenbergMarquardt {
             g: DVector::zeros(n),
             curvature: DMatrix::zeros(n, n),
             fresh: false,
-            damping: DAMPING,
+            damping: of.damping,
             longest: steps.first,
             length: steps.first,
             promised: 0.0,
@@ -178,7 +193,7 @@ impl LevenbergMarquardt {
     }
 }
 
-impl Optimiser for LevenbergMarquardt {
+impl Optimiser for Search {
     fn ask(&self) -> Option<&[f64]> {
         (self.stage != Stage::Done).then(|| self.trial.as_slice())
     }
@@ -226,7 +241,7 @@ mod tests {
         let steps =
             Steps { first: 0.5, longest: 5.0, tolerance: 1e-6, improvement: 0.0, evaluations: 99 };
         let scales = [1.0, 30.0, 900.0, 4.0, 0.1];
-        let mut search = LevenbergMarquardt::new(&[1.0; 5], steps);
+        let mut search = Search::new(&[1.0; 5], steps, LevenbergMarquardt::USUAL);
         let mut measured = 0;
         while let Some(x) = search.ask() {
             let cost = x.iter().zip(scales).map(|(v, s)| s * v * v).sum();
@@ -245,7 +260,7 @@ mod tests {
         let steps =
             Steps { first: 0.5, longest: 5.0, tolerance: 1e-9, improvement: 0.0, evaluations: 99 };
         // The curvature at the start is negative along the second axis.
-        let mut search = LevenbergMarquardt::new(&[1.0, 0.01], steps);
+        let mut search = Search::new(&[1.0, 0.01], steps, LevenbergMarquardt::USUAL);
         while let Some(&[x, y]) = search.ask() {
             let cost = x * x - y * y + 0.25 * y.powi(4);
             search.tell(cost, &[2.0 * x, -2.0 * y + y.powi(3)]);

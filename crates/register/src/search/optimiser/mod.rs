@@ -32,7 +32,7 @@ mod monte_carlo;
 mod nelder_mead;
 mod powell;
 
-use voxalign_options::Choice;
+use voxalign_options::{Choice, Parameters};
 
 pub use crate::random::SEED;
 pub use annealing::Annealing;
@@ -75,40 +75,56 @@ pub trait Optimiser: Send {
     fn evaluations(&self) -> usize;
 }
 
+/// What a kind of optimiser is.
+trait Kind: Parameters + Copy {
+    /// A search from a point.
+    fn start(self, at: &[f64], steps: Steps) -> Box<dyn Optimiser>;
+
+    /// Whether it looks at gradients.
+    fn needs_gradient(self) -> bool {
+        false
+    }
+}
+
 /// How the minimum of the cost is found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Choice)]
+#[derive(Debug, Clone, Copy, PartialEq, Choice)]
 #[choice(option = "optimiser", each = each_optimiser)]
 pub enum OptimiserKind {
     /// Quasi-Newton method with exact derivatives.
-    #[default]
-    Bfgs,
+    Bfgs(Bfgs),
     /// Powell's conjugate directions, without derivatives.
-    Powell,
+    Powell(Powell),
     /// Downhill simplex, without derivatives.
-    NelderMead,
+    NelderMead(NelderMead),
     /// Gradient descent with exact derivatives.
-    Gradient,
+    Gradient(Gradient),
     /// Damped Newton steps with exact derivatives.
-    LevenbergMarquardt,
+    LevenbergMarquardt(LevenbergMarquardt),
     /// Covariance matrix adaptation, without derivatives.
-    CmaEs,
+    CmaEs(CmaEs),
     /// Simulated annealing, without derivatives.
-    Annealing,
+    Annealing(Annealing),
     /// Sequential Monte Carlo, without derivatives.
-    MonteCarlo,
+    MonteCarlo(MonteCarlo),
+}
+
+impl Default for OptimiserKind {
+    fn default() -> Self {
+        Self::BFGS
+    }
 }
 
 impl OptimiserKind {
     /// A search from a point.
     #[must_use]
     pub fn start(self, at: &[f64], steps: Steps) -> Box<dyn Optimiser> {
-        each_optimiser!(self, Method => Box::new(Method::new(at, steps)))
+        each_optimiser!(self, kind => kind.start(at, steps))
     }
 
     /// Whether it looks at gradients.
     #[must_use]
     pub fn needs_gradient(self) -> bool {
-        each_optimiser!(self, Method => Method::NEEDS_GRADIENT)
+        each_optimiser!(self, kind => kind.needs_gradient())
     }
 }
 
@@ -133,7 +149,7 @@ mod tests {
         kind: OptimiserKind,
         start: &[f64],
         steps: Steps,
-        f: impl Fn(&[f64]) -> (f64, Vec<f64>),
+        mut f: impl FnMut(&[f64]) -> (f64, Vec<f64>),
     ) -> Box<dyn Optimiser> {
         let mut search = kind.start(start, steps);
         while let Some(x) = search.ask() {
@@ -220,9 +236,9 @@ mod tests {
             let steps = Steps { first: 1.0, ..STEPS };
             starts.iter().filter(|s| run_with(kind, *s, steps, ripples).best().1 < 1e-8).count()
         };
-        let free = found(OptimiserKind::Bfgs);
+        let free = found(OptimiserKind::BFGS);
         assert!(free <= 2, "{free}");
-        for kind in [OptimiserKind::CmaEs, OptimiserKind::Annealing, OptimiserKind::MonteCarlo] {
+        for kind in [OptimiserKind::CMA_ES, OptimiserKind::ANNEALING, OptimiserKind::MONTE_CARLO] {
             let free = found(kind);
             println!("{}: {free} of {}", kind.name(), starts.len());
             assert!(free >= 8, "{}: {free}", kind.name());
@@ -236,7 +252,7 @@ mod tests {
             let f = x.iter().zip(scales).map(|(v, s)| s * v * v).sum();
             (f, x.iter().zip(scales).map(|(v, s)| 2.0 * s * v).collect())
         };
-        let told = [OptimiserKind::LevenbergMarquardt, OptimiserKind::Gradient].map(|kind| {
+        let told = [OptimiserKind::LEVENBERG_MARQUARDT, OptimiserKind::GRADIENT].map(|kind| {
             let search = run(kind, &[3.0, 1.0, -1.0, 2.0, 0.5], bowl);
             assert!(search.best().1 < 1e-8, "{}: {:?}", kind.name(), search.best());
             search.evaluations()
@@ -277,6 +293,64 @@ mod tests {
                 let (name, told) = (kind.name(), search.evaluations());
                 assert!(told <= most && search.best().1 <= n as f64, "{name}: {told} of {most}");
             }
+        }
+    }
+
+    #[test]
+    fn every_parameter_counts_and_its_usual_value_is_what_it_was() {
+        let usual: Vec<_> = OptimiserKind::ALL
+            .iter()
+            .flat_map(|kind| kind.parameters())
+            .map(|p| (p.name, p.default))
+            .collect();
+        let was = [
+            ("wolfe", "0.9"),
+            ("line_accuracy", "0.1"),
+            ("simplex", "1"),
+            ("history", "10"),
+            ("damping", "0.001"),
+            ("population", "4 + 3 ln n for n parameters: 9 for 6, 11 for 12"),
+            ("temperature", "2"),
+            ("cooling", "0.01"),
+            ("particles", "a 32nd of the most evaluations, at least 8"),
+            ("sample_size", "0.5"),
+        ];
+        assert_eq!(usual, was.map(|(name, value)| (name, value.to_owned())));
+        // What is asked for, on a bowl that is bent, with gradients that do not grow evenly.
+        let asked = |kind: OptimiserKind| {
+            let mut asked = Vec::new();
+            run_with(kind, &[-1.2, 1.0], Steps { evaluations: 60, ..STEPS }, |x| {
+                asked.extend(x.iter().map(|v| v.to_bits()));
+                let (a, b) = (1.0 - x[0], x[1] - x[0] * x[0]);
+                (a * a + 100.0 * b * b, vec![-2.0 * a - 400.0 * x[0] * b, 200.0 * b])
+            });
+            asked
+        };
+        for &kind in OptimiserKind::ALL {
+            kind.check().unwrap();
+            for parameter in kind.parameters() {
+                let other = match parameter.name {
+                    "wolfe" | "line_accuracy" | "cooling" => "0.3",
+                    "simplex" | "temperature" => "4",
+                    "history" => "1",
+                    "damping" => "10",
+                    "sample_size" => "0.9",
+                    _ => "12",
+                };
+                let mut told = kind;
+                assert!(told.set(parameter.name, other).unwrap());
+                told.check().unwrap();
+                assert!(asked(told) != asked(kind), "{}", parameter.name);
+            }
+        }
+        // Numbers of points that follow from the number of parameters, given as such.
+        for (kind, name, usual) in [
+            (OptimiserKind::CMA_ES, "population", "6"),
+            (OptimiserKind::MONTE_CARLO, "particles", "8"),
+        ] {
+            let mut told = kind;
+            assert!(told.set(name, usual).unwrap());
+            assert!(asked(told) == asked(kind), "{name}");
         }
     }
 }

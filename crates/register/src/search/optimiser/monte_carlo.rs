@@ -4,15 +4,14 @@
 //! They have half of the evaluations. The others are for a descent by Powell's method from the best point:
 //! chance finds the valley, but not its bottom.
 
-use super::{Optimiser, Powell, Steps};
+use super::{Kind, Optimiser, Steps, powell};
 use crate::random::{Random, SEED};
+use voxalign_options::Parameters;
 
-/// How often all particles move, where their number allows it.
+/// How often all particles move, where nothing says how many there are and their number allows it.
 const ROUNDS: usize = 16;
-/// The fewest particles.
+/// The fewest particles then.
 const FEWEST: usize = 8;
-/// The part of the particles that is to count at the next temperature.
-const COUNTING: f64 = 0.5;
 /// Halvings of the interval in which a temperature is looked for.
 const HALVINGS: usize = 50;
 /// The part of moves that is taken where their width stays in proportion to the spread.
@@ -32,14 +31,37 @@ enum Stage {
     /// The particle of this number, moved.
     Move(usize),
     /// One of the descent at the end.
-    Descent(Box<Powell>),
+    Descent(Box<powell::Search>),
     Done,
+}
+
+/// Sequential Monte Carlo.
+#[derive(Debug, Clone, Copy, PartialEq, Parameters)]
+pub struct MonteCarlo {
+    /// Number of particles
+    #[parameter(
+        unit = "COUNT",
+        least = 2,
+        most = 100_000,
+        says = "a 32nd of the most evaluations, at least 8"
+    )]
+    pub particles: Option<usize>,
+    /// Effective sample size at which the temperature falls, as a part of the particles
+    #[parameter(default = 0.5, unit = "PART", above = 0.0, below = 1.0)]
+    pub sample_size: f64,
+}
+
+impl Kind for MonteCarlo {
+    fn start(self, at: &[f64], steps: Steps) -> Box<dyn Optimiser> {
+        Box::new(Search::new(at, steps, self))
+    }
 }
 
 /// One search.
 #[derive(Debug, Clone)]
-pub struct MonteCarlo {
+pub(super) struct Search {
     steps: Steps,
+    of: MonteCarlo,
     random: Random,
     /// Particles with their costs.
     particles: Vec<(Vec<f64>, f64)>,
@@ -59,17 +81,16 @@ pub struct MonteCarlo {
     evaluations: usize,
 }
 
-impl MonteCarlo {
-    pub(super) const NEEDS_GRADIENT: bool = false;
-
+impl Search {
     /// A search from a point.
-    #[must_use]
-    pub fn new(start: &[f64], steps: Steps) -> Self {
+    pub(super) fn new(start: &[f64], steps: Steps, of: MonteCarlo) -> Self {
         let n = start.len();
-        let count = (steps.evaluations * n / 2 / ROUNDS).max(FEWEST);
+        let usual = (steps.evaluations * n / 2 / ROUNDS).max(FEWEST);
+        let count = of.particles.unwrap_or(usual);
         let at = (start.to_vec(), f64::INFINITY);
         Self {
             steps,
+            of,
             random: Random::new(SEED),
             particles: vec![at.clone(); count],
             coldness: 0.0,
@@ -133,7 +154,11 @@ impl MonteCarlo {
             let middle = 0.5 * (least + most);
             let (sum, squares) =
                 weights(middle).iter().fold((0.0, 0.0), |(s, q), w| (s + w, q + w * w));
-            if sum * sum > COUNTING * count * squares { least = middle } else { most = middle }
+            if sum * sum > self.of.sample_size * count * squares {
+                least = middle
+            } else {
+                most = middle
+            }
         }
         let weights = weights(least);
         self.coldness += least;
@@ -198,11 +223,11 @@ impl MonteCarlo {
     fn descend(&mut self) {
         let spread = self.spread.iter().copied().fold(0.0, f64::max);
         let (at, told) = (&self.best.0, self.evaluations);
-        self.stage = Stage::Descent(Box::new(Powell::ending(at, spread, told, self.steps)));
+        self.stage = Stage::Descent(Box::new(powell::Search::ending(at, spread, told, self.steps)));
     }
 }
 
-impl Optimiser for MonteCarlo {
+impl Optimiser for Search {
     fn ask(&self) -> Option<&[f64]> {
         match &self.stage {
             Stage::Done => None,
@@ -249,7 +274,8 @@ mod tests {
 
     #[test]
     fn particles_are_drawn_by_their_weights() {
-        let mut search = MonteCarlo::new(&[0.0], Steps { evaluations: 320, ..STEPS });
+        let mut search =
+            Search::new(&[0.0], Steps { evaluations: 320, ..STEPS }, MonteCarlo::USUAL);
         assert_eq!(search.particles.len(), 10);
         for (i, particle) in search.particles.iter_mut().enumerate() {
             particle.0[0] = i as f64;
@@ -264,7 +290,7 @@ mod tests {
 
     #[test]
     fn particles_get_colder_and_closer() {
-        let mut search = MonteCarlo::new(&[2.0, 1.0], STEPS);
+        let mut search = Search::new(&[2.0, 1.0], STEPS, MonteCarlo::USUAL);
         let mut coldness = 0.0;
         while !matches!(search.stage, Stage::Descent(_)) {
             let cost = search.ask().map(|x| x[0] * x[0] + x[1] * x[1]).unwrap();

@@ -1,7 +1,8 @@
 //! The simplex method of Nelder and Mead (1965), with the steps of Lagarias et al. (1998): reflection 1,
 //! expansion 2, contraction 1/2, shrinkage 1/2.
 
-use super::{Optimiser, Steps};
+use super::{Kind, Optimiser, Steps};
+use voxalign_options::Parameters;
 
 /// What the point that is asked for is.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -16,10 +17,26 @@ enum Stage {
     Done,
 }
 
+/// The downhill simplex method.
+#[derive(Debug, Clone, Copy, PartialEq, Parameters)]
+pub struct NelderMead {
+    /// Edge of the first simplex, in lengths of the first step
+    #[parameter(default = 1.0, above = 0.0, most = 100.0)]
+    pub simplex: f64,
+}
+
+impl Kind for NelderMead {
+    fn start(self, at: &[f64], steps: Steps) -> Box<dyn Optimiser> {
+        Box::new(Search::new(at, steps, self))
+    }
+}
+
 /// One search.
 #[derive(Debug, Clone)]
-pub struct NelderMead {
+pub(super) struct Search {
     steps: Steps,
+    /// The edge of the first simplex.
+    edge: f64,
     /// Corners with their costs; sorted, best first, unless costs are being found.
     corners: Vec<(Vec<f64>, f64)>,
     /// The mean of all corners but the worst.
@@ -31,22 +48,21 @@ pub struct NelderMead {
     best: (Vec<f64>, f64),
 }
 
-impl NelderMead {
-    pub(super) const NEEDS_GRADIENT: bool = false;
-
+impl Search {
     /// A search from a point.
-    #[must_use]
-    pub fn new(start: &[f64], steps: Steps) -> Self {
+    pub(super) fn new(start: &[f64], steps: Steps, of: NelderMead) -> Self {
         let n = start.len();
+        let edge = of.simplex * steps.first;
         let corner = |i: usize| {
             let mut at = start.to_vec();
             if let Some(v) = i.checked_sub(1).and_then(|a| at.get_mut(a)) {
-                *v += steps.first;
+                *v += edge;
             }
             (at, f64::INFINITY)
         };
         Self {
             steps,
+            edge,
             corners: (0..=n).map(corner).collect(),
             centre: vec![0.0; n],
             reflected: vec![0.0; n],
@@ -75,7 +91,7 @@ impl NelderMead {
         let flat = high - low < self.steps.improvement;
         let small = size < self.steps.tolerance;
         // Where all corners cost the same in spite of their distance, a smaller simplex says the same.
-        if small || !low.is_finite() || (flat && (size < self.steps.first || high == low)) {
+        if small || !low.is_finite() || (flat && (size < self.edge || high == low)) {
             self.stage = Stage::Done;
             return;
         }
@@ -105,7 +121,7 @@ impl NelderMead {
     }
 }
 
-impl Optimiser for NelderMead {
+impl Optimiser for Search {
     fn ask(&self) -> Option<&[f64]> {
         (self.stage != Stage::Done).then_some(&*self.trial)
     }

@@ -2,15 +2,14 @@
 //! 10.7): line searches along a set of directions, of which the one that gained most is replaced by the way
 //! that was gone in all, where that way goes on to pay and keeps the directions apart.
 
-use super::{Optimiser, Steps};
+use super::{Kind, Optimiser, Steps};
+use voxalign_options::Parameters;
 
 /// The golden section: how far into the larger part a point is put.
 const GOLDEN: f64 = 0.381_966_011_250_105;
 /// Most trials of a line search.
 const MOST_TRIALS: usize = 30;
 
-/// How accurately a line is searched, as a part of the way along it.
-const LINE: f64 = 0.1;
 /// The shortest first step of a descent that ends another search, as a part of the first step of that.
 const NEAR: f64 = 0.01;
 
@@ -30,10 +29,25 @@ enum Stage {
     Done,
 }
 
+/// Powell's method.
+#[derive(Debug, Clone, Copy, PartialEq, Parameters)]
+pub struct Powell {
+    /// Accuracy of a line search, as a part of the way along the line
+    #[parameter(default = 0.1, unit = "PART", above = 0.0, most = 1.0)]
+    pub line_accuracy: f64,
+}
+
+impl Kind for Powell {
+    fn start(self, at: &[f64], steps: Steps) -> Box<dyn Optimiser> {
+        Box::new(Search::new(at, steps, self))
+    }
+}
+
 /// One search.
 #[derive(Debug, Clone)]
-pub struct Powell {
+pub(super) struct Search {
     steps: Steps,
+    of: Powell,
     directions: Vec<Vec<f64>>,
     /// The point at hand and its cost.
     at: (Vec<f64>, f64),
@@ -67,7 +81,7 @@ impl Line {
     }
 
     /// Takes the cost of the point asked for; whether there is another one to ask for.
-    fn tell(&mut self, cost: f64, steps: &Steps) -> bool {
+    fn tell(&mut self, cost: f64, steps: &Steps, accuracy: f64) -> bool {
         self.trials += 1;
         let point = (self.asked, cost);
         let ahead = point.0 > self.best.0;
@@ -93,7 +107,7 @@ impl Line {
             }
             (Some(left), Some(right)) => {
                 let width = (right.0 - self.best.0).max(self.best.0 - left.0);
-                if width < (0.5 * steps.tolerance).max(LINE * self.best.0.abs()) {
+                if width < (0.5 * steps.tolerance).max(accuracy * self.best.0.abs()) {
                     return false;
                 }
                 self.asked = self.inside(left, right, 0.1 * steps.tolerance);
@@ -117,17 +131,15 @@ impl Line {
     }
 }
 
-impl Powell {
-    pub(super) const NEEDS_GRADIENT: bool = false;
-
+impl Search {
     /// A search from a point.
-    #[must_use]
-    pub fn new(start: &[f64], steps: Steps) -> Self {
+    pub(super) fn new(start: &[f64], steps: Steps, of: Powell) -> Self {
         let n = start.len();
         let axis = |a: usize| (0..n).map(|i| f64::from(u8::from(i == a))).collect();
         let at = (start.to_vec(), f64::INFINITY);
         Self {
             steps,
+            of,
             directions: (0..n).map(axis).collect(),
             begin: at.clone(),
             at,
@@ -149,7 +161,7 @@ impl Powell {
             evaluations: (steps.evaluations * n).saturating_sub(evaluations) / n,
             ..steps
         };
-        Self::new(best, steps)
+        Self::new(best, steps, Powell::USUAL)
     }
 
     fn point(&self, length: f64) -> Vec<f64> {
@@ -213,7 +225,7 @@ impl Powell {
     }
 }
 
-impl Optimiser for Powell {
+impl Optimiser for Search {
     fn ask(&self) -> Option<&[f64]> {
         (self.stage != Stage::Done).then_some(&*self.trial)
     }
@@ -227,7 +239,9 @@ impl Optimiser for Powell {
                 self.begin_round();
             }
             Stage::Start => self.stage = Stage::Done,
-            Stage::Along(_) | Stage::Way if self.search.tell(cost, &self.steps) => {
+            Stage::Along(_) | Stage::Way
+                if self.search.tell(cost, &self.steps, self.of.line_accuracy) =>
+            {
                 self.trial = self.point(self.search.asked);
             }
             Stage::Along(place) => self.end_direction(place),
