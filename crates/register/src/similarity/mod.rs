@@ -206,7 +206,7 @@ impl Similarity {
             Self::Cr(Cr { bins: own })
             | Self::Mi(Mi { bins: own })
             | Self::Nmi(Nmi { bins: own }) => *own = bins,
-            Self::Ncc(_) | Self::Lncc(_) | Self::Ssd(_) => {}
+            _ => {}
         }
         self
     }
@@ -216,7 +216,7 @@ impl Similarity {
     pub fn bins(&self) -> Option<usize> {
         match *self {
             Self::Cr(Cr { bins }) | Self::Mi(Mi { bins }) | Self::Nmi(Nmi { bins }) => Some(bins),
-            Self::Ncc(_) | Self::Lncc(_) | Self::Ssd(_) => None,
+            _ => None,
         }
     }
 }
