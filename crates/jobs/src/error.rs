@@ -1,6 +1,6 @@
 //! The errors of jobs.
 
-use crate::run::Role;
+use crate::role::Role;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use thiserror::Error;

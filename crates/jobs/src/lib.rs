@@ -42,6 +42,7 @@ mod plan;
 pub mod pose;
 pub mod projection;
 mod remedy;
+mod role;
 mod run;
 pub mod stack;
 mod staged;

@@ -1,7 +1,10 @@
 //! The course of a deformable registration from what was read to what is written; jobs add what is their own by a
 //! [`Task`].
 
-use super::fields::{Fields, Writing, displacement, field_files, write_transform, writers};
+use super::fields::{
+    COMPOSITE, Fields, INVERSE_COMPOSITE, INVERSE_WARP, JACOBIAN, WARP, Writing, displacement,
+    field_files, write_transform, writers,
+};
 use super::{
     AffineChoice, AffinePart, ChannelImages, Found, Inputs, Scored, affine_part, evidence, record,
     unfit, with_affine_part,
@@ -31,13 +34,6 @@ use voxalign_register::resample::displacements;
 use voxalign_register::similarity::Similarity;
 use voxalign_report::deform::{DeformReport, energies, render};
 use voxalign_report::{ReportError, RunRecord};
-
-/// Names of the files that are a deformation's own.
-pub(super) const WARP: &str = "warp.nii.gz";
-pub(super) const INVERSE_WARP: &str = "inverse_warp.nii.gz";
-const COMPOSITE: &str = "composite.nii.gz";
-const INVERSE_COMPOSITE: &str = "inverse_composite.nii.gz";
-pub(super) const JACOBIAN: &str = "jacobian.nii.gz";
 
 /// What each file is: `warped` is the name of that with the moving image on the fixed one, where there is one.
 pub(crate) fn outputs(warped: Option<String>) -> Vec<Output> {

@@ -1,6 +1,5 @@
 //! The fields of a deformation as files, which other threads may write while its result is scored.
 
-use super::course::{INVERSE_WARP, JACOBIAN, WARP};
 use crate::error::{Error, Result};
 use crate::options::Product;
 use crate::run::Run;
@@ -10,6 +9,13 @@ use std::thread::ScopedJoinHandle;
 use voxalign_image::{Displacement, Transform, VectorField, Volume};
 use voxalign_io::image::{self, WriteOptions};
 use voxalign_io::transform::{self, Geometry};
+
+/// Names of the files that are a deformation's own.
+pub(super) const WARP: &str = "warp.nii.gz";
+pub(super) const INVERSE_WARP: &str = "inverse_warp.nii.gz";
+pub(super) const COMPOSITE: &str = "composite.nii.gz";
+pub(super) const INVERSE_COMPOSITE: &str = "inverse_composite.nii.gz";
+pub(super) const JACOBIAN: &str = "jacobian.nii.gz";
 
 /// Where the fields and their Jacobian are written to.
 pub(super) fn field_files(run: &Run<'_>, staged: &mut Staged<'_>) -> Result<Vec<FieldFile>> {

@@ -1,6 +1,7 @@
 //! A job as it runs from files to files: what it reads, stages and writes, and how it ends.
 
-use super::record::{Clock, Input, Role, inputs, peak_memory, record};
+use super::Role;
+use super::record::{Clock, Input, inputs, peak_memory, record};
 use super::{Output, RECORD, REPORT, check_outputs};
 use crate::error::{Error, Result};
 use crate::listener::{Level, Listener};

@@ -1,6 +1,6 @@
 //! The measures of one alignment.
 
-use super::seen::Image;
+use super::image::Image;
 use serde::{Deserialize, Serialize};
 use voxalign_image::{Affine, Index};
 

@@ -13,6 +13,7 @@
 //!
 //! Entropies are corrected for few samples (Miller 1955).
 
+mod image;
 mod measures;
 mod seen;
 

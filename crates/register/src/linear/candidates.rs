@@ -1,6 +1,6 @@
 //! Poses that compete, and how the best of them are picked.
 
-use super::problem::Moments;
+use super::moments::Moments;
 use super::rotations::{Rotations, angle};
 use crate::search::pose::{Model, Pose};
 use crate::search::refine::Candidate;

@@ -18,6 +18,7 @@ mod candidates;
 mod held;
 mod input;
 mod levels;
+mod moments;
 mod options;
 mod plan;
 mod prepare;
@@ -40,5 +41,4 @@ pub use options::{
 pub use prepared::PreparedFixed;
 pub use pyramid::see;
 pub use register::{register_affine, register_affine_on_device};
-pub use rescue::Attempt;
-pub use result::AffineResult;
+pub use result::{AffineResult, Attempt};

@@ -1,6 +1,7 @@
 //! Two images to be aligned: what is known of them before any search, and their scales.
 
 use super::input::Source;
+use super::moments::{Moments, moments};
 use super::options::{AffineOptions, Init};
 use super::pyramid::{self, Scaled};
 use super::start::{describe, fit, remarks_on, slice_frame, start};
@@ -9,13 +10,12 @@ use crate::compare::field_overlap;
 use crate::error::{RegisterError, Result, Role};
 use crate::evidence::{Seen, middle_extent};
 use crate::metric::level::{LevelImages, of_sums};
-use crate::metric::range::robust_range;
 use crate::metric::{Level, LevelSettings};
 use crate::search::StageRecord;
 use crate::search::pose::{Freedom, Model};
 use crate::similarity::Similarity;
 use voxalign_compute::Device;
-use voxalign_image::{Affine, Grid, Matrix3, Vector3};
+use voxalign_image::{Affine, Grid, Matrix3};
 use voxalign_options::{Choice, Text};
 
 /// Width of a border that is not given, as a part of the middle one of the extents.
@@ -165,53 +165,4 @@ impl<D: Device> Problem<D> {
         let cost = similarity.name().to_owned();
         Ok(Some((level, StageRecord { spacing, samples, cost, bins, ..StageRecord::default() })))
     }
-}
-
-/// Centre of mass (world mm), root-mean-square distance from it, and principal axes (columns, by
-/// falling spread) of an image: voxels count by weight times how far they are above the
-/// background.
-#[derive(Debug, Clone)]
-pub(super) struct Moments {
-    pub(super) centre: Vector3<f64>,
-    pub(super) radius: f64,
-    pub(super) axes: nalgebra::Matrix3<f64>,
-}
-
-/// The moments of an image, which is read back for it.
-fn moments<D: Device>(device: &D, image: &Scaled<D>) -> Result<Moments> {
-    let values = device.download(&image.values)?;
-    let weight = image.weight.as_ref().map(|w| device.download(w)).transpose()?;
-    Ok(moments_of(&image.grid, &values, weight.as_deref()))
-}
-
-fn moments_of(grid: &Grid, values: &[f32], weight: Option<&[f32]>) -> Moments {
-    let (low, high) = robust_range(values, 0.02, 0.98).unwrap_or((0.0, 1.0));
-    let [nx, ny, _] = grid.dims();
-    let mut n = 0.0;
-    let mut s = Vector3::zeros();
-    let mut ss = nalgebra::Matrix3::zeros();
-    let origin = grid.centre();
-    for (i, &v) in values.iter().enumerate() {
-        let w = f64::from((v.min(high) - low).max(0.0)) * weight.map_or(1.0, |w| f64::from(w[i]));
-        if w > 0.0 {
-            let index = Vector3::new((i % nx) as f64, (i / nx % ny) as f64, (i / (nx * ny)) as f64);
-            let p = grid.index_to_world(index) - origin;
-            n += w;
-            s += p * w;
-            ss += p * p.transpose() * w;
-        }
-    }
-    if n <= 0.0 {
-        let radius = grid.extent().iter().fold(0.0f64, |a, &b| a.max(b)) / 4.0;
-        return Moments { centre: origin, radius, axes: nalgebra::Matrix3::identity() };
-    }
-    let mean = s / n;
-    let spread = ss / n - mean * mean.transpose();
-    let radius = spread.trace().max(1e-12).sqrt();
-    let eigen = spread.symmetric_eigen();
-    let mut order = [0, 1, 2];
-    order.sort_by(|&a, &b| eigen.eigenvalues[b].total_cmp(&eigen.eigenvalues[a]));
-    let axes =
-        nalgebra::Matrix3::from_columns(&order.map(|k| eigen.eigenvectors.column(k).into_owned()));
-    Moments { centre: origin + mean, radius, axes }
 }

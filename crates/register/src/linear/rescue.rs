@@ -4,27 +4,13 @@ use super::input::Source;
 use super::options::{AffineOptions, Init, Search};
 use super::problem::Problem;
 use super::register::search;
-use super::result::AffineResult;
+use super::result::{AffineResult, Attempt};
 use crate::error::{RegisterError, Result};
 use crate::progress::Progress;
 use crate::similarity::{Cr, Ncc, Nmi, Similarity};
-use serde::{Deserialize, Serialize};
 use voxalign_compute::Device;
 use voxalign_options::Choice;
 use voxalign_options::text;
-
-/// Another registration of the same images, as the one that was asked for had a bad result.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Attempt {
-    /// What was different, such as `the cost ncc`.
-    pub what: String,
-    /// Agreement of the images under its result; of the whole images where masks keep little of them.
-    pub agreement: f64,
-    /// Whether its verdict is good.
-    pub good: bool,
-    /// Whether it is the result.
-    pub kept: bool,
-}
 
 /// Another way to register.
 struct Way {

@@ -1,13 +1,26 @@
 //! What an affine registration gives.
 
-use super::rescue::Attempt;
 use crate::evidence::{Evidence, Relation, Seen, Unmasked};
 use crate::search::StageRecord;
 use crate::similarity::Similarity;
 use crate::verdict::Verdict;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use voxalign_compute::ops::histogram::Scheme;
 use voxalign_image::Affine;
+
+/// Another registration of the same images, as the one that was asked for had a bad result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// What was different, such as `the cost ncc`.
+    pub what: String,
+    /// Agreement of the images under its result; of the whole images where masks keep little of them.
+    pub agreement: f64,
+    /// Whether its verdict is good.
+    pub good: bool,
+    /// Whether it is the result.
+    pub kept: bool,
+}
 
 /// The result of an affine registration.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,7 +1,7 @@
 //! Where a search starts.
 
+use super::moments::Moments;
 use super::options::Init;
-use super::problem::Moments;
 use crate::error::Result;
 use crate::fit::{MapKind, Plane, PointFit, PointPairs, fit_points};
 use crate::search::pose::Freedom;

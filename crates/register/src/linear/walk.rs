@@ -1,8 +1,8 @@
 //! The walk through the rounds of a search.
 
 use super::candidates::{distinct, perturbed, pick, principal_starts, reflected};
+use super::moments::Moments;
 use super::plan::{Action, From, Keep, Plan, Round, Until};
-use super::problem::Moments;
 use super::rotations::{angle, between, rotations};
 use crate::error::Result;
 use crate::search::Objective;

@@ -1,7 +1,8 @@
 //! How certain a pose is: from the curvature of its cost, and from finding it again.
 
-use super::geometry::{Frame, NUMBERS, Refinement, one};
+use super::geometry::{Frame, NUMBERS, one};
 use super::level::{Compared, Level, WORTH};
+use super::options::Refinement;
 use super::search::Search;
 use crate::error::Result;
 use crate::projection::numbers::between;

@@ -2,6 +2,7 @@
 
 use super::certainty;
 use super::level::{Compared, Level};
+use super::options::Refinement;
 use super::search::Search;
 use crate::error::{RegisterError, Result};
 use crate::projection::objective::{View, XrayObjective};
@@ -11,25 +12,6 @@ use crate::search::stage::Stage;
 use voxalign_compute::Device;
 use voxalign_image::{Vector3, XrayGeometry};
 use voxalign_options::Choice;
-
-/// What of the geometry of each view is refined together with a pose.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Choice)]
-pub enum Refinement {
-    /// How far the detector is from the source, by which all is seen larger or smaller.
-    Distance,
-    /// Where the detector is in its plane: shifts along its columns and rows.
-    PrincipalPoint,
-}
-
-impl Refinement {
-    /// Its numbers among those of a view.
-    pub(super) fn numbers(self) -> &'static [usize] {
-        match self {
-            Self::Distance => &[0],
-            Self::PrincipalPoint => &[1, 2],
-        }
-    }
-}
 
 /// Views that are needed to tell geometries from poses.
 pub(super) const VIEWS: usize = 2;

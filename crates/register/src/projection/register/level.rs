@@ -1,12 +1,12 @@
 //! Images and volume at the scales of a search.
 
-use super::suspects::Suspect;
 use crate::error::{RegisterError, Result};
 use crate::projection::objective::{Sampling, View, XrayObjective};
 use crate::projection::scale::{Binned, binned_image};
 use crate::projection::similarity::XraySimilarity;
 use crate::projection::simulator::Simulator;
 use crate::projection::view::ray_view;
+use serde::{Deserialize, Serialize};
 use voxalign_compute::Device;
 use voxalign_compute::ops::raycast::{Along, Pixels, Traversal};
 use voxalign_image::{Affine, Vector3, Volume, XrayGeometry, memory};
@@ -21,6 +21,32 @@ const SMALLEST: usize = 20;
 const BESIDE: usize = 4;
 /// Columns and rows that one has at least where its size was asked for.
 const FEWEST: usize = 4;
+
+/// What may have happened to X-ray images; views are numbered from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Suspect {
+    /// One is mirrored, left to right.
+    Mirrored(usize),
+    /// All are.
+    AllMirrored,
+    /// Two are exchanged.
+    Exchanged(usize, usize),
+}
+
+impl std::fmt::Display for Suspect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Mirrored(view) => {
+                write!(f, "the image of view {} mirrored left to right", view + 1)
+            }
+            Self::AllMirrored => f.write_str("all images mirrored left to right"),
+            Self::Exchanged(a, b) => {
+                write!(f, "the images of views {} and {} exchanged", a + 1, b + 1)
+            }
+        }
+    }
+}
 
 /// An X-ray image at a scale.
 struct Coarse {

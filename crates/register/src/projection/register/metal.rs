@@ -2,25 +2,14 @@
 //! [relation](super::relation) to those of the simulated one; where that is bent, values are straightened.
 
 use super::level::{Level, Shown};
-use super::options::PoseOptions;
+use super::options::{Metal, PoseOptions};
 use super::relation::{Curve, FEWEST, Relation, Response, correlation, quantile};
 use super::search::Search;
 use crate::error::{RegisterError, Result};
 use crate::projection::objective::View;
 use voxalign_compute::Device;
 use voxalign_image::{Affine, memory};
-use voxalign_options::Choice;
 use voxalign_options::{Text, text};
-
-/// What becomes of pixels that show what the CT does not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Choice)]
-pub enum Metal {
-    /// What an X-ray image shows and the CT does not, such as metal or text, is found and left out.
-    #[default]
-    Mask,
-    /// All pixels count.
-    Keep,
-}
 
 /// The largest part of the pixels of a view that is left out: where more differs, the pose is doubtful and not the image.
 const MOST: f64 = 0.25;

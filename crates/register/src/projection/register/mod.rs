@@ -22,12 +22,11 @@ pub use blocks::Outlines;
 pub use body::PreparedCt;
 pub use certainty::{Misfit, Uncertainty};
 pub use expected::ExpectedError;
-pub use geometry::{Refined, RefinedView, Refinement};
+pub use geometry::{Refined, RefinedView};
 pub use landscape::{Landscape, PARAMETERS};
-pub use metal::Metal;
-pub use options::{PoseOptions, PoseRange, PoseSearch, Range};
+pub use level::Suspect;
+pub use options::{Metal, PoseOptions, PoseRange, PoseSearch, Range, Refinement};
 pub use relation::Response;
-pub use suspects::Suspect;
 pub use track::{Loss, TrackOptions, TrackStatus, TrackView, Tracked, Tracker};
 pub use verdict::Evidence;
 

@@ -1,7 +1,5 @@
 //! How a pose is searched.
 
-use super::geometry::Refinement;
-use super::metal::Metal;
 use super::relation::Response;
 use crate::error::{RegisterError, Result};
 use crate::numbers::Levels;
@@ -15,6 +13,35 @@ use voxalign_options::{Choice, Parameters, Value, text_value};
 
 /// How far from its world's origin a point of a CT is at most, mm.
 const FARTHEST: f64 = 1e5;
+
+/// What becomes of pixels that show what the CT does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Choice)]
+pub enum Metal {
+    /// What an X-ray image shows and the CT does not, such as metal or text, is found and left out.
+    #[default]
+    Mask,
+    /// All pixels count.
+    Keep,
+}
+
+/// What of the geometry of each view is refined together with a pose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Choice)]
+pub enum Refinement {
+    /// How far the detector is from the source, by which all is seen larger or smaller.
+    Distance,
+    /// Where the detector is in its plane: shifts along its columns and rows.
+    PrincipalPoint,
+}
+
+impl Refinement {
+    /// Its numbers among those of a view.
+    pub(super) fn numbers(self) -> &'static [usize] {
+        match self {
+            Self::Distance => &[0],
+            Self::PrincipalPoint => &[1, 2],
+        }
+    }
+}
 
 /// How far from the start the poses are that a search begins with: along and about each axis of the room.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -1,39 +1,12 @@
 //! Whether other images than those that were given fit better: mirrored ones, or exchanged ones.
 
-use super::level::{Compared, Level};
+use super::level::{Compared, Level, Suspect};
 use super::options::PoseRange;
 use super::search::{Search, look, steps};
 use crate::error::Result;
 use crate::search::pose::{Freedom, Pose};
 use crate::search::stage::Stage;
-use serde::{Deserialize, Serialize};
 use voxalign_compute::Device;
-
-/// What may have happened to X-ray images; views are numbered from 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Suspect {
-    /// One is mirrored, left to right.
-    Mirrored(usize),
-    /// All are.
-    AllMirrored,
-    /// Two are exchanged.
-    Exchanged(usize, usize),
-}
-
-impl std::fmt::Display for Suspect {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Mirrored(view) => {
-                write!(f, "the image of view {} mirrored left to right", view + 1)
-            }
-            Self::AllMirrored => f.write_str("all images mirrored left to right"),
-            Self::Exchanged(a, b) => {
-                write!(f, "the images of views {} and {} exchanged", a + 1, b + 1)
-            }
-        }
-    }
-}
 
 /// Poses that are looked at around the start and around the result, those that are refined at each scale, and how many suspicions there
 /// are at most.

@@ -3,8 +3,8 @@
 use super::PoseResult;
 use super::blocks::Outlines;
 use super::certainty::Misfit;
-use super::geometry::Refinement;
-use super::suspects::Suspect;
+use super::level::Suspect;
+use super::options::Refinement;
 use crate::limits::POSE;
 use crate::verdict::{Check, Remedy, Verdict};
 
