@@ -8,13 +8,13 @@ use crate::listener::{Listener, Quiet};
 use crate::machine::Machine;
 use crate::options::ReportOption;
 use crate::pose;
-use crate::projection::{Numbers, Preset, ViewOptions, Whole};
+use crate::projection::{Numbers, Preset, ViewOptions};
 use crate::run::Caller;
 use crate::staged::Staged;
 use std::path::Path;
 use voxalign_image::{Affine, Grid, Matrix3, Vector3, Volume};
 use voxalign_io::image::{self, DataType};
-use voxalign_options::Chosen;
+use voxalign_options::{Chosen, Given};
 use voxalign_register::projection::phantom::Phantom;
 use voxalign_register::projection::{Attenuation, pose_of};
 
@@ -72,7 +72,7 @@ pub fn write(
     staged.commit()?;
     let views = ViewOptions {
         presets: vec![Preset::Ap, Preset::Lateral],
-        size: Some(Whole([256, 256])),
+        acquisition: Given::default().with("size", "256,256")?,
         ..ViewOptions::default()
     };
     let place = PoseChoice {

@@ -60,7 +60,7 @@ pub struct LandmarkOptions {
     pub landmarks: Vec<PathBuf>,
     /// How strongly they pull, 1/mm²: the energy beside that of the images is this times the mean squared
     /// distance. More brings them nearer to each other; the images then decide less around them
-    /// [default: 0.0003; for mi and nmi 0.001, for ssd 0.000003]
+    /// [default: cr, ncc, lncc: 0.0003; mi, nmi: 0.001; ssd: 0.000003]
     #[cfg_attr(feature = "clap", arg(long, value_name = "W", value_parser = positive, allow_hyphen_values = true))]
     pub landmark_weight: Option<f64>,
     /// World coordinates of points whose file does not say them [default: ras; of ANTs' CSV lps]

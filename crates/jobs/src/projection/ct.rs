@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use voxalign_image::{Grid, Volume};
 use voxalign_io::image::{Format, read_info_of};
-use voxalign_options::{Choice, text};
+use voxalign_options::{Choice, Given, Parameters, UseOf, text};
 use voxalign_register::projection::Attenuation;
 
 /// What the values of a CT are.
@@ -35,15 +35,10 @@ pub struct CtOptions {
     /// What the values of the CT are [default: hu, where they can be: with air among them]
     #[cfg_attr(feature = "clap", arg(long, value_name = "UNITS"))]
     pub units: Option<Units>,
-    /// Effective energy of the photons, keV: a third to a half of the voltage of the tube [default: 70]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "KEV"))]
-    pub energy: Option<f64>,
-    /// Attenuation of water, 1/mm, instead of an energy: all tissue follows as `water (1 + HU / 1000)`
-    #[cfg_attr(feature = "clap", arg(long, value_name = "1/MM", conflicts_with = "energy"))]
-    pub water: Option<f64>,
-    /// Values at or below this are air and absorb nothing, HU [default: -950]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "HU", allow_hyphen_values = true))]
-    pub air: Option<f64>,
+    /// What attenuates how much.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub tissue: Given<Tissue, OfJob>,
     /// Label map on the grid of the CT, for `only`
     #[cfg_attr(feature = "clap", arg(long, value_name = "IMAGE"))]
     pub labels: Option<PathBuf>,
@@ -55,6 +50,28 @@ pub struct CtOptions {
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub which: WhichImage,
+}
+
+/// How Hounsfield units become attenuations.
+#[derive(Debug, Clone, Copy, PartialEq, Parameters)]
+pub struct Tissue {
+    /// Effective energy of the photons, keV: a third to a half of the voltage of the tube
+    #[parameter(default = 70.0, unit = "KEV")]
+    pub energy: f64,
+    /// Attenuation of water, 1/mm, instead of an energy: all tissue follows as `water (1 + HU / 1000)`
+    #[parameter(unit = "1/MM")]
+    pub water: Option<f64>,
+    /// Values at or below this are air and absorb nothing, HU
+    #[parameter(default = Attenuation::AIR, unit = "HU")]
+    pub air: f64,
+}
+
+/// Of a job.
+#[derive(Debug)]
+pub struct OfJob;
+
+impl UseOf<Tissue> for OfJob {
+    const HEADING: &'static str = "CT";
 }
 
 /// Labels with commas between them.
@@ -79,8 +96,6 @@ impl std::fmt::Display for LabelList {
 
 /// Values below this are those of air.
 const AIR_BELOW: f32 = -500.0;
-/// The usual energy, keV.
-const ENERGY: f64 = 70.0;
 /// What the largest value of `relative` attenuates, 1/mm: dense bone.
 const DENSE: f64 = 0.05;
 
@@ -107,7 +122,7 @@ impl Ct {
 impl CtOptions {
     /// Checks what can be checked without the CT.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.water.is_some() && self.energy.is_some() {
+        if self.tissue.has("water") && self.tissue.has("energy") {
             return Err(Error::input(text!(
                 "`energy` and `water` are both given; leave one of them out"
             )));
@@ -121,24 +136,22 @@ impl CtOptions {
         let in_hu = matches!(self.units, None | Some(Units::Hu | Units::HuPlus1024));
         if !in_hu {
             let is_for = "a CT in Hounsfield units";
-            refuse(self.energy.is_some(), "energy", is_for)?;
-            refuse(self.water.is_some(), "water", is_for)?;
-            refuse(self.air.is_some(), "air", is_for)?;
-        }
-        if self.air.is_some_and(|a| !a.is_finite()) {
-            return Err(Error::input(text!(
-                "`air`: give a number of Hounsfield units, such as -950"
-            )));
+            for option in ["energy", "water", "air"] {
+                refuse(self.tissue.has(option), option, is_for)?;
+            }
         }
         Ok(())
     }
 
-    fn attenuation(&self) -> Result<Attenuation> {
-        let found = match self.water {
+    /// What was given over what is usual, and the attenuation of that.
+    fn attenuation(&self) -> Result<(Tissue, Attenuation)> {
+        let made = self.tissue.over(Tissue::USUAL)?;
+        made.check()?;
+        let found = match made.water {
             Some(water) => Attenuation::linear(water)?,
-            None => Attenuation::at_energy(self.energy.unwrap_or(ENERGY))?,
+            None => Attenuation::at_energy(made.energy)?,
         };
-        Ok(found.with_air(self.air.unwrap_or(Attenuation::AIR)))
+        Ok((made, found.with_air(made.air)))
     }
 
     /// The files that are read.
@@ -183,7 +196,7 @@ impl CtOptions {
                 )));
             }
         };
-        let attenuation = self.attenuation()?;
+        let (tissue, attenuation) = self.attenuation()?;
         let shown = self.shown(&volume, listener)?;
         let scale = if most > 0.0 { DENSE / f64::from(most) } else { 0.0 };
         for (i, value) in volume.data_mut().iter_mut().enumerate() {
@@ -209,10 +222,10 @@ impl CtOptions {
         match units {
             Units::Hu | Units::HuPlus1024 => {
                 used("water_per_mm", attenuation.water().into());
-                if self.water.is_none() {
-                    used("energy_kev", self.energy.unwrap_or(ENERGY).into());
+                if tissue.water.is_none() {
+                    used("energy_kev", tissue.energy.into());
                 }
-                used("air_hu", self.air.unwrap_or(Attenuation::AIR).into());
+                used("air_hu", tissue.air.into());
             }
             Units::Relative => used("dense_per_mm", DENSE.into()),
             Units::Attenuation => {}

@@ -7,11 +7,11 @@ mod place;
 mod table;
 mod views;
 
-pub use ct::{Ct, CtOptions, Units};
+pub use ct::{Ct, CtOptions, Tissue, Units};
 pub use numbers::{Numbers, Whole};
 pub use table::ViewTable;
 
-pub use views::{Preset, ViewOptions};
+pub use views::{Acquisition, Preset, ViewOptions};
 
 /// The table of the views, in the folder that simulated images are written to.
 pub(crate) const VIEWS: &str = "views.toml";

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
+use voxalign_options::text_value;
 
 /// Numbers such as `10,-20,5.5`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -49,6 +50,10 @@ impl<const N: usize> Display for Whole<N> {
         listed(&self.0, f)
     }
 }
+
+text_value!(Numbers<3>, "X,Y,Z");
+text_value!(Whole<2>, "N,N");
+text_value!(Whole<4>, "N,N,N,N");
 
 /// Numbers as a message has them: with as many digits as count.
 pub(crate) fn short(all: &[f64]) -> String {

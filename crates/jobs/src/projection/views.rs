@@ -5,13 +5,13 @@ use super::numbers::{Numbers, Whole};
 use super::place::behind;
 use crate::error::{Error, Result};
 use crate::listener::{Listener, reading};
-use crate::options::{as_text, by_names};
+use crate::options::by_names;
 use crate::run::{Input, Role};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use voxalign_image::{Affine, CArm, Gantry, Grid, ImageError, Vector3, XrayGeometry};
 use voxalign_io::xray::geometry;
-use voxalign_options::{Choice, Text, text};
+use voxalign_options::{Choice, Given, Parameters, Text, UseOf, text};
 
 /// A view that has a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
@@ -41,37 +41,61 @@ pub struct ViewOptions {
     /// plastimatch
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
     pub geometry: Option<PathBuf>,
+    /// How they are taken.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub acquisition: Given<Acquisition, OfJob>,
+}
+
+/// How a machine takes views.
+#[derive(Debug, Clone, Copy, PartialEq, Parameters)]
+pub struct Acquisition {
     /// Angle of a C-arm about the long axis of the patient, degrees: to the left (LAO), below 0 to the right (RAO)
-    #[cfg_attr(feature = "clap", arg(long, value_name = "DEGREES", allow_hyphen_values = true))]
+    #[parameter(unit = "DEGREES", least = -360.0, most = 360.0, remedy = "give degrees from -360 to 360")]
     pub primary: Option<f64>,
-    /// Angle of a C-arm towards the head (cranial), degrees; below 0 towards the feet (caudal) [default: 0]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "DEGREES", allow_hyphen_values = true))]
-    pub secondary: Option<f64>,
+    /// Angle of a C-arm towards the head (cranial), degrees; below 0 towards the feet (caudal)
+    #[parameter(default = 0.0, unit = "DEGREES", least = -360.0, most = 360.0, remedy = "give degrees from -360 to 360")]
+    pub secondary: f64,
     /// Angle of the gantry of a treatment machine (IEC 61217), degrees
-    #[cfg_attr(feature = "clap", arg(long, value_name = "DEGREES", allow_hyphen_values = true))]
+    #[parameter(unit = "DEGREES", least = -360.0, most = 360.0, remedy = "give degrees from -360 to 360")]
     pub gantry: Option<f64>,
-    /// From the source to the isocentre, mm [default: 1000]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "MM"))]
-    pub source_to_isocentre: Option<f64>,
-    /// From the source to the detector, mm [default: 1.5 times as far as the isocentre]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "MM"))]
+    /// From the source to the isocentre, mm
+    #[parameter(default = 1000.0, unit = "MM", above = 0.0, remedy = "give millimetres above 0")]
+    pub source_to_isocentre: f64,
+    /// From the source to the detector, mm
+    #[parameter(
+        unit = "MM",
+        above = 0.0,
+        remedy = "give millimetres above 0",
+        says = "1.5 times as far as the isocentre"
+    )]
     pub source_to_detector: Option<f64>,
-    /// The isocentre in the world of the CT, RAS mm [default: the middle of the CT]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "X,Y,Z", allow_hyphen_values = true))]
-    #[serde(with = "as_text")]
+    /// The isocentre in the world of the CT, RAS mm
+    #[parameter(says = "the middle of the CT")]
     pub isocentre: Option<Numbers<3>>,
-    /// Columns and rows of the detector [default: 512,512]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "COLUMNS,ROWS"))]
-    #[serde(with = "as_text")]
+    /// Columns and rows of the detector
+    #[parameter(unit = "COLUMNS,ROWS", says = "512,512")]
     pub size: Option<Whole<2>>,
-    /// Size of a pixel, mm [default: so that the detector shows the whole CT where it is neither turned nor moved]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "MM"))]
+    /// Size of a pixel, mm
+    #[parameter(
+        unit = "MM",
+        above = 0.0,
+        remedy = "give millimetres above 0",
+        says = "so that the detector shows the whole CT where it is neither turned nor moved"
+    )]
     pub pixel: Option<f64>,
     /// The part of the detector that is taken: the first column and row, and how many; instead of the 'region' of a table of
     /// views
-    #[cfg_attr(feature = "clap", arg(long, value_name = "COLUMN,ROW,COLUMNS,ROWS"))]
-    #[serde(with = "as_text")]
+    #[parameter(unit = "COLUMN,ROW,COLUMNS,ROWS")]
     pub region: Option<Whole<4>>,
+}
+
+/// Of a job.
+#[derive(Debug)]
+pub struct OfJob;
+
+impl UseOf<Acquisition> for OfJob {
+    const HEADING: &'static str = "Views";
 }
 
 /// What a file or options say of a view: its name, its geometry and whether that assumes how far away the detector is, its
@@ -88,53 +112,37 @@ pub(crate) struct NamedView {
 }
 
 impl ViewOptions {
+    /// What was given of the acquisition over what is usual.
+    fn made(&self) -> Result<Acquisition> {
+        Ok(self.acquisition.over(Acquisition::USUAL)?)
+    }
+
     /// Refuses what would be ignored.
     pub(crate) fn check(&self) -> Result<()> {
         let kinds = [
             ("view", !self.presets.is_empty()),
             ("geometry", self.geometry.is_some()),
-            ("primary", self.primary.is_some()),
-            ("gantry", self.gantry.is_some()),
+            ("primary", self.acquisition.has("primary")),
+            ("gantry", self.acquisition.has("gantry")),
         ];
         let given: Vec<_> = kinds.iter().filter(|k| k.1).map(|k| Text::option(k.0)).collect();
         if given.len() > 1 {
             let say = " say different things about where the views are; give one of them";
             return Err(Error::input(Text::joined(given, " and ").and(say)));
         }
-        if self.secondary.is_some() && self.primary.is_none() {
+        if self.acquisition.has("secondary") && !self.acquisition.has("primary") {
             return Err(Error::input(text!("`secondary` is for a C-arm; give `primary`, too")));
         }
-        if self.geometry.is_some() {
-            for (option, given) in [
-                ("source_to_isocentre", self.source_to_isocentre.is_some()),
-                ("source_to_detector", self.source_to_detector.is_some()),
-                ("isocentre", self.isocentre.is_some()),
-                ("pixel", self.pixel.is_some()),
-            ] {
-                if given {
-                    return Err(Error::input(text!(
-                        "`{option}` is said by the file of `geometry`; leave it out"
-                    )));
-                }
-            }
+        let of_file = ["source_to_isocentre", "source_to_detector", "isocentre", "pixel"];
+        let said = of_file.into_iter().find(|option| self.acquisition.has(option));
+        if let (Some(option), true) = (said, self.geometry.is_some()) {
+            return Err(Error::input(text!(
+                "`{option}` is said by the file of `geometry`; leave it out"
+            )));
         }
-        for (option, value) in
-            [("primary", self.primary), ("secondary", self.secondary), ("gantry", self.gantry)]
-        {
-            if value.is_some_and(|v| !(-360.0..=360.0).contains(&v)) {
-                return Err(Error::input(text!("`{option}`: give degrees from -360 to 360")));
-            }
-        }
-        for (option, value) in [
-            ("source_to_isocentre", self.source_to_isocentre),
-            ("source_to_detector", self.source_to_detector),
-            ("pixel", self.pixel),
-        ] {
-            if value.is_some_and(|v| !(v > 0.0 && v.is_finite())) {
-                return Err(Error::input(text!("`{option}`: give millimetres above 0")));
-            }
-        }
-        check_region(self.region)
+        let made = self.made()?;
+        made.check()?;
+        check_region(made.region)
     }
 
     /// The file that is read.
@@ -144,9 +152,10 @@ impl ViewOptions {
 
     /// The views of a CT that lies in the room as it lies in its own world.
     pub(crate) fn views(&self, ct: &Grid, listener: &dyn Listener) -> Result<Vec<NamedView>> {
+        let made = self.made()?;
         let all = match &self.geometry {
             Some(path) => {
-                let size = self.size.map(|s| s.0);
+                let size = made.size.map(|s| s.0);
                 let named = |(number, view): (usize, geometry::View)| {
                     let geometry = (view.geometry(size)?, view.assumes_distance());
                     let isocentre = view.isocentre();
@@ -157,7 +166,7 @@ impl ViewOptions {
                 read.into_iter().enumerate().map(named).collect::<Result<Vec<_>>>()?
             }
             None => {
-                let built = self.built(ct)?.into_iter();
+                let built = self.built(&made, ct)?.into_iter();
                 built.map(|v| (v.name, (v.geometry, false), None, v.isocentre)).collect()
             }
         };
@@ -165,7 +174,7 @@ impl ViewOptions {
         let taken = |((_, view, table, isocentre), name): (Known, String)| {
             let of = format!("the view '{name}'");
             let view = behind(view, &Affine::identity(), ct, &of, listener)?;
-            let geometry = match counted(&view, self.region, table, &of)? {
+            let geometry = match counted(&view, made.region, table, &of)? {
                 Some([x, y, w, h]) => view.part([x, y], [w, h])?,
                 None => view,
             };
@@ -174,11 +183,11 @@ impl ViewOptions {
         all.into_iter().zip(names).map(taken).collect()
     }
 
-    fn built(&self, ct: &Grid) -> Result<Vec<NamedView>> {
-        let isocentre = self.isocentre.map_or_else(|| ct.centre(), |p| Vector3::from(p.0));
-        let dims = self.size.map_or([512, 512], |s| s.0);
-        let near = self.source_to_isocentre.unwrap_or(1000.0);
-        let far = self.source_to_detector.unwrap_or(1.5 * near);
+    fn built(&self, made: &Acquisition, ct: &Grid) -> Result<Vec<NamedView>> {
+        let isocentre = made.isocentre.map_or_else(|| ct.centre(), |p| Vector3::from(p.0));
+        let dims = made.size.map_or([512, 512], |s| s.0);
+        let near = made.source_to_isocentre;
+        let far = made.source_to_detector.unwrap_or(1.5 * near);
         let arm = |primary: f64, secondary: f64, pixel: f64| CArm {
             source_to_isocentre: near,
             source_to_detector: far,
@@ -190,7 +199,7 @@ impl ViewOptions {
             centre: None,
         };
         let one = |name: &str, make: &dyn Fn(f64) -> Result<XrayGeometry, ImageError>| {
-            let pixel = match self.pixel {
+            let pixel = match made.pixel {
                 Some(pixel) => pixel,
                 None => fitting(&make(1.0)?, ct),
             };
@@ -201,13 +210,13 @@ impl ViewOptions {
                 isocentre: Some(isocentre),
             })
         };
-        if let Some(primary) = self.primary {
-            let secondary = self.secondary.unwrap_or(0.0);
-            return Ok(vec![one("c_arm", &|pixel| arm(primary, secondary, pixel).geometry())?]);
+        if let Some(primary) = made.primary {
+            let make = |pixel| arm(primary, made.secondary, pixel).geometry();
+            return Ok(vec![one("c_arm", &make)?]);
         }
         let gantry =
             |angle: f64| move |pixel: f64| Gantry { arm: arm(0.0, 0.0, pixel), angle }.geometry();
-        if let Some(angle) = self.gantry {
+        if let Some(angle) = made.gantry {
             return Ok(vec![one("gantry", &gantry(angle.to_radians()))?]);
         }
         let usual = [Preset::Ap];

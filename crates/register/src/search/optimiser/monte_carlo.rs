@@ -43,7 +43,7 @@ pub struct MonteCarlo {
         unit = "COUNT",
         least = 2,
         most = 100_000,
-        says = "a 32nd of the most evaluations, at least 8"
+        says = "8 to 22: a 32nd of the most evaluations, at least 8"
     )]
     pub particles: Option<usize>,
     /// Effective sample size at which the temperature falls, as a part of the particles
