@@ -16,7 +16,7 @@ use voxalign_compute::Device;
 use voxalign_compute::comm::Team;
 use voxalign_image::{Grid, VectorField, Volume};
 use voxalign_register::measures::FieldMeasures;
-use voxalign_register::model::{Model, UseModel, with_model};
+use voxalign_register::model::{CohortModel, UseCohortModel, with_cohort_model};
 use voxalign_register::multiscale::{self, Course, ScaleRecord};
 use voxalign_register::{Progress, Verdict};
 
@@ -136,7 +136,7 @@ pub fn unheard(_: &[MemoryPlan]) {}
 /// that fail; [`PopulationError::Stopped`].
 pub fn build<D: Device>(construction: &Construction<'_, D>, sink: &dyn Sink) -> Result<Atlas> {
     construction.check()?;
-    with_model(&construction.options.matching, Whole { construction, sink })
+    with_cohort_model(&construction.options.matching, Whole { construction, sink })?
 }
 
 /// Where the time of the iterations goes.
@@ -158,7 +158,7 @@ pub struct Times {
 /// As [`build`].
 pub fn iterate<D: Device>(construction: &Construction<'_, D>) -> Result<Times> {
     construction.check()?;
-    with_model(&construction.options.matching, Iterations { construction })
+    with_cohort_model(&construction.options.matching, Iterations { construction })?
 }
 
 /// The construction of an atlas with a model.
@@ -167,10 +167,10 @@ struct Whole<'c, 'a, D: Device> {
     sink: &'c dyn Sink,
 }
 
-impl<D: Device> UseModel<D> for Whole<'_, '_, D> {
+impl<D: Device> UseCohortModel<D> for Whole<'_, '_, D> {
     type Out = Result<Atlas>;
 
-    fn with<M: Model<D>>(self, make: impl Fn(&Grid) -> M + Sync) -> Result<Atlas> {
+    fn with<M: CohortModel<D>>(self, make: impl Fn(&Grid) -> M + Sync) -> Result<Atlas> {
         let Self { construction: c, sink } = self;
         let (times, cohort) = c.iterate(make, true)?;
         conclude(cohort, times, c.options.centre, c.progress, sink)
@@ -182,10 +182,10 @@ struct Iterations<'c, 'a, D: Device> {
     construction: &'c Construction<'a, D>,
 }
 
-impl<D: Device> UseModel<D> for Iterations<'_, '_, D> {
+impl<D: Device> UseCohortModel<D> for Iterations<'_, '_, D> {
     type Out = Result<Times>;
 
-    fn with<M: Model<D>>(self, make: impl Fn(&Grid) -> M + Sync) -> Result<Times> {
+    fn with<M: CohortModel<D>>(self, make: impl Fn(&Grid) -> M + Sync) -> Result<Times> {
         self.construction.iterate(make, false).map(|(times, _)| times)
     }
 }
@@ -210,7 +210,7 @@ impl<'a, D: Device> Construction<'a, D> {
     }
 
     /// Reads the subjects and makes all iterations.
-    fn iterate<M: Model<D>>(
+    fn iterate<M: CohortModel<D>>(
         &self,
         make: impl Fn(&Grid) -> M,
         looks: bool,
