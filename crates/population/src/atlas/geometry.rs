@@ -302,20 +302,20 @@ impl<D: Device> Shared<D> {
         let (tugs, all, factor) = (&mut self.tugs, &self.all, self.scale.factor);
         model.lend_displacement(device, state, &mut |field, _| {
             let mut pulled = Vec::new();
-            for attachment in attachments.iter() {
+            for ((attachment, geometry), tugs) in attachments.iter().zip(&**all).zip(&mut *tugs) {
                 let Some([places, others]) = attachment.needs().places else { continue };
                 let origins = [places.origin(), others.origin()];
                 let points = TemplatePoints::new(device, grid, affine, places.at(), origins)?;
                 let there = points.carried(device, field)?;
                 let covectors = device.alloc::<f32>(there.len())?;
-                pulled.push((points, there, covectors, places.stiffness().to_vec()));
+                let stiffness = places.stiffness().to_vec();
+                pulled.push((points, there, covectors, stiffness, geometry, tugs));
             }
-            let at = pulled.iter_mut().map(|(_, there, room, _)| vec![(&*there, room)]);
+            let at = pulled.iter_mut().map(|(_, there, room, ..)| vec![(&*there, room)]);
             let (shared, own) = (&mut *attachments, &mut Vec::new());
             let mut sources = Sources { shared, own, share: 1.0 };
             sources.evaluate(device, &[], at, &mut [], |_, _| Ok(()))?;
-            for ((geometry, tugs), pulled) in all.iter().zip(tugs.iter_mut()).zip(pulled) {
-                let (points, _, covectors, stiffness) = pulled;
+            for (points, _, covectors, stiffness, geometry, tugs) in pulled {
                 let back = points.pulled_back(device, field, &covectors)?;
                 let unit = weight * UNIT / geometry.unit(factor);
                 device.add_fixed(&back, unit, &mut tugs.forces)?;

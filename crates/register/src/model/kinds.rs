@@ -74,6 +74,11 @@ pub trait Kind: Parameters + Copy {
     /// 17 million voxels.
     fn bytes_per_voxel(self) -> u64;
 
+    /// What the energy of attachments is multiplied by in the total energy.
+    fn similarity_weight(self) -> f64 {
+        1.0
+    }
+
     /// The solver that is usual with it.
     fn usual_solver(self) -> SolverKind {
         SolverKind::GAUSSIAN
@@ -126,6 +131,12 @@ impl DeformModel {
     #[must_use]
     pub fn bytes_per_voxel(self) -> u64 {
         each_model!(self, kind => kind.bytes_per_voxel())
+    }
+
+    /// What the energy of attachments is multiplied by in the total energy.
+    #[must_use]
+    pub fn similarity_weight(self) -> f64 {
+        each_model!(self, kind => kind.similarity_weight())
     }
 
     /// The solver that is usual with it.

@@ -103,9 +103,9 @@ fn steps_bring_nothing_but_energies_and_norms_to_the_host() {
     };
     for &model in DeformModel::ALL {
         let most = match model {
-            DeformModel::Greedy(_) => 3,
             DeformModel::Symmetric(_) => 8,
             DeformModel::Lddmm(_) => 10 + 6 * TIME_STEPS as u64,
+            _ => 3,
         };
         let alone = asked(&cuda, model, Beside::Nothing);
         let besides = [

@@ -154,6 +154,10 @@ impl Kind for Lddmm {
         64 + self.path_storage.bytes(1, self.time_steps as u64, 1)
     }
 
+    fn similarity_weight(self) -> f64 {
+        1.0 / (self.lddmm_sigma * self.lddmm_sigma)
+    }
+
     /// A path has the length that an elastic operator gives it, so that a Gaussian cannot take its place.
     fn usual_solver(self) -> SolverKind {
         SolverKind::FFT
@@ -337,7 +341,7 @@ impl<D: Device> LddmmModel<D> {
         let has_images = energies.has_images;
         let (images, points) = energies.values()?;
         energy.similarity = images + points.iter().sum::<f64>();
-        let weight = 1.0 / (self.options.lddmm_sigma * self.options.lddmm_sigma);
+        let weight = self.options.similarity_weight();
         let total = energy.path + weight * energy.similarity;
         if self.alone {
             self.history.push(energy);
