@@ -58,8 +58,15 @@ pub struct GreedyModel<D: Device> {
     alone: bool,
     /// Whether steps leave something that another subject must not find.
     has_memory: bool,
-    /// Made at the first step of a scale, with room for the images of the only subject where they are.
-    work: Option<(Mover<D>, Vec<D::Buffer<f32>>)>,
+    /// Made at the first step of a scale.
+    work: Option<Work<D>>,
+}
+
+/// What a step needs.
+struct Work<D: Device> {
+    mover: Mover<D>,
+    /// Room for the images of the only subject, where they are.
+    own: Vec<D::Buffer<f32>>,
 }
 
 /// A subject that flows.
@@ -134,9 +141,11 @@ impl<D: Device> Model<D> for GreedyModel<D> {
             let images = state.moved.iter().filter(|_| alone).map(image);
             let own = images.collect::<Result<_>>()?;
             let mover = Mover::new(device, &self.grid, &self.solver, step, (1, alone))?;
-            self.work = Some((mover, own));
+            self.work = Some(Work { mover, own });
         }
-        let Some((mover, own)) = &mut self.work else { return Ok(PendingEnergies::default()) };
+        let Some(Work { mover, own }) = &mut self.work else {
+            return Ok(PendingEnergies::default());
+        };
         let GreedyState { affine, moved, dims, field, kept, points } = state;
         for (moved, out) in moved.iter().zip(own.iter_mut()) {
             moved.warp_to(device, field, *dims, out)?;
@@ -172,7 +181,7 @@ impl<D: Device> Model<D> for GreedyModel<D> {
     }
 
     fn residual(&mut self) -> Result<Option<f64>> {
-        self.work.as_mut().map_or(Ok(None), |(mover, _)| mover.residual())
+        self.work.as_mut().map_or(Ok(None), |work| work.mover.residual())
     }
 
     fn conclude(self, device: &D, _: &Grid, state: GreedyState<D>) -> Result<Found<D>> {
