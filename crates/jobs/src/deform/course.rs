@@ -26,9 +26,7 @@ use voxalign_io::image::{self, DataType};
 use voxalign_io::transform::Geometry;
 use voxalign_options::text;
 use voxalign_register::Verdict;
-use voxalign_register::diffeo::{
-    DeformModel, DeformResult, Matching, check_start, register_deformable,
-};
+use voxalign_register::diffeo::{DeformResult, Matching, check_start, register_deformable};
 use voxalign_register::linear::Init;
 use voxalign_register::resample::displacements;
 use voxalign_register::similarity::Similarity;
@@ -245,17 +243,14 @@ impl Course<'_> {
             let Some(Transform::Displacement(warp)) = field else {
                 return Err(Error::Internal("the field is gone".into()));
             };
-            let sigma = match matching.model {
-                DeformModel::Lddmm(lddmm) => lddmm.lddmm_sigma,
-                _ => 1.0,
-            };
+            let weight = matching.model.similarity_weight();
             let report = |record: &_| {
                 task.report(&DeformReport {
                     record,
                     images: views.images(&inputs.pair),
                     jacobian: &jacobian,
                     field: warp.field(),
-                    energies: &energies(&scales, path.as_ref(), sigma, &grids[0]),
+                    energies: &energies(&scales, path.as_ref(), weight, &grids[0]),
                 })
             };
             run.finish(staged, clock, record, &outputs, move || writing.wait(), report)

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use voxalign_options::{Choice, Given, text};
-use voxalign_register::diffeo::{Matching, Preparation};
+use voxalign_options::{Choice, Given, Text, text};
+use voxalign_register::diffeo::{DeformModel, Matching, Preparation};
 use voxalign_register::similarity::Similarity;
 
 /// Where the deformation starts.
@@ -189,11 +189,10 @@ impl DeformMethod {
         let others: Vec<_> = channels.iter().map(|c| c.similarity).collect();
         let matching = self.matching.matching(Matching::of, &others)?;
         let whole = self.preparation.has("clip") && !self.preparation()?.clip;
-        refuse(
-            whole && !matching.model.takes_parts(),
-            "clip = false",
-            text!("`model = greedy` and lddmm"),
-        )?;
+        let ignored = whole && !matching.model.takes_parts();
+        let able = DeformModel::ALL.iter().filter(|m| m.takes_parts()).map(|m| m.name());
+        let is_for = format!("model = {}", able.collect::<Vec<_>>().join(" and "));
+        refuse(ignored, "clip = false", Text::option(&is_for))?;
         Ok(matching)
     }
 

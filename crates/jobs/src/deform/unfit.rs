@@ -69,9 +69,11 @@ impl End<'_> {
     /// That the registration ended early, and why.
     fn remark(&self) -> String {
         let why = match self.why {
-            RegisterError::Option(OptionError::Value { value, .. }) => format!("it is {value}"),
-            _ => "it has no half-way map, which the symmetric model needs: it mirrors, or turns by 180 degrees"
-                .to_owned(),
+            RegisterError::Option(OptionError::Value { name: "affine", value, .. }) => {
+                format!("it is {value}")
+            }
+            RegisterError::Option(OptionError::Value { remedy, .. }) => remedy.clone(),
+            other => other.to_string(),
         };
         format!(
             "the affine part failed, and no deformation can start from it: {why}; no transform and no \

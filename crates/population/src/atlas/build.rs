@@ -9,7 +9,7 @@ use crate::error::{PopulationError, Result};
 use std::time::Instant;
 use voxalign_compute::Device;
 use voxalign_image::Grid;
-use voxalign_register::model::{Model, UseModel, with_model};
+use voxalign_register::model::{CohortModel, UseCohortModel, with_cohort_model};
 use voxalign_register::multiscale::{self, Course};
 
 /// Builds an atlas. All ranks call it, and have the same afterwards; each finds the results of its own
@@ -23,7 +23,7 @@ use voxalign_register::multiscale::{self, Course};
 /// that fail; [`PopulationError::Stopped`].
 pub fn build<D: Device>(construction: &Construction<'_, D>, sink: &dyn Sink) -> Result<Atlas> {
     construction.check()?;
-    with_model(&construction.options.matching, Whole { construction, sink })
+    with_cohort_model(&construction.options.matching, Whole { construction, sink })?
 }
 
 /// The iterations of [`build`] alone, for measurements: nothing is made of what they find.
@@ -32,7 +32,7 @@ pub fn build<D: Device>(construction: &Construction<'_, D>, sink: &dyn Sink) -> 
 /// As [`build`].
 pub fn iterate<D: Device>(construction: &Construction<'_, D>) -> Result<Times> {
     construction.check()?;
-    with_model(&construction.options.matching, Iterations { construction })
+    with_cohort_model(&construction.options.matching, Iterations { construction })?
 }
 
 /// The construction of an atlas with a model.
@@ -41,10 +41,10 @@ struct Whole<'c, 'a, D: Device> {
     sink: &'c dyn Sink,
 }
 
-impl<D: Device> UseModel<D> for Whole<'_, '_, D> {
+impl<D: Device> UseCohortModel<D> for Whole<'_, '_, D> {
     type Out = Result<Atlas>;
 
-    fn with<M: Model<D>>(self, make: impl Fn(&Grid) -> M + Sync) -> Result<Atlas> {
+    fn with<M: CohortModel<D>>(self, make: impl Fn(&Grid) -> M + Sync) -> Result<Atlas> {
         let Self { construction: c, sink } = self;
         let (times, cohort) = c.iterate(make, true)?;
         conclude(cohort, times, c.options.centre, c.progress, sink)
@@ -56,10 +56,10 @@ struct Iterations<'c, 'a, D: Device> {
     construction: &'c Construction<'a, D>,
 }
 
-impl<D: Device> UseModel<D> for Iterations<'_, '_, D> {
+impl<D: Device> UseCohortModel<D> for Iterations<'_, '_, D> {
     type Out = Result<Times>;
 
-    fn with<M: Model<D>>(self, make: impl Fn(&Grid) -> M + Sync) -> Result<Times> {
+    fn with<M: CohortModel<D>>(self, make: impl Fn(&Grid) -> M + Sync) -> Result<Times> {
         self.construction.iterate(make, false).map(|(times, _)| times)
     }
 }
@@ -84,7 +84,7 @@ impl<'a, D: Device> Construction<'a, D> {
     }
 
     /// Reads the subjects and makes all iterations.
-    fn iterate<M: Model<D>>(
+    fn iterate<M: CohortModel<D>>(
         &self,
         make: impl Fn(&Grid) -> M,
         looks: bool,

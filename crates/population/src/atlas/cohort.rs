@@ -19,12 +19,12 @@ use voxalign_compute::{Device, Memory};
 use voxalign_image::{Affine, Grid, Volume};
 use voxalign_register::Progress;
 use voxalign_register::attachment::{Attachments, ChannelSimilarity};
-use voxalign_register::model::{Model, Shift};
+use voxalign_register::model::{CohortModel, Shift};
 use voxalign_register::multiscale::{Deformation, Iteration, Scale};
 use voxalign_register::similarity::{Energies, PendingEnergies};
 
 /// The subjects of an atlas.
-pub(super) struct Cohort<'a, D: Device, M: Model<D>> {
+pub(super) struct Cohort<'a, D: Device, M: CohortModel<D>> {
     pub(super) team: &'a Team<D>,
     pub(super) grid: Grid,
     pub(super) crews: Vec<Crew<'a, D, M>>,
@@ -73,7 +73,7 @@ fn at_the_end(voxels: u64) -> u64 {
     4 * 30 * voxels
 }
 
-impl<'a, D: Device, M: Model<D>> Cohort<'a, D, M> {
+impl<'a, D: Device, M: CohortModel<D>> Cohort<'a, D, M> {
     /// The subjects of a source, of which nothing is read yet.
     pub(super) fn new(
         construction: &Construction<'a, D>,
@@ -102,7 +102,7 @@ impl<'a, D: Device, M: Model<D>> Cohort<'a, D, M> {
             let needs = Needs {
                 subjects: range.len(),
                 shared: shared(&model, &attachments, grid, channels),
-                each: model.bytes_each(n, voxels) + bytes_each(&all),
+                each: model.bytes_each(grid, voxels) + bytes_each(&all),
                 warped: 4 * n * channels as u64,
                 images: 4 * voxels,
             };
@@ -214,8 +214,10 @@ impl<'a, D: Device, M: Model<D>> Cohort<'a, D, M> {
             let mut sums = crew.turn(|core| Ok(core.device.alloc::<i64>(3 * n)?))?;
             crew.visit(visit, &(), |core, member, _| {
                 let Some(state) = &mut member.state else { return Ok(()) };
-                let field = core.model.displacement(&core.device, state)?;
-                Ok(core.device.add_fixed(&field, member.weight * UNIT, &mut sums)?)
+                let (device, unit) = (&core.device, member.weight * UNIT);
+                Ok(core.model.lend_displacement(device, state, &mut |field, _| {
+                    Ok(device.add_fixed(field, unit, &mut sums)?)
+                })?)
             })?;
             Ok(sums)
         })?;
@@ -400,7 +402,7 @@ fn voxels(source: &dyn Source, mut range: std::ops::Range<usize>) -> Result<u64>
 }
 
 /// Bytes of a device that its subjects share.
-fn shared<D: Device, M: Model<D>>(
+fn shared<D: Device, M: CohortModel<D>>(
     model: &M,
     attachments: &Attachments<D>,
     grid: &Grid,
@@ -421,7 +423,7 @@ fn planned<D: Device>(construction: &Construction<'_, D>, device: &D, needs: &Ne
     MemoryPlan::new(needs, device, host)
 }
 
-impl<D: Device, M: Model<D>> Deformation for Cohort<'_, D, M> {
+impl<D: Device, M: CohortModel<D>> Deformation for Cohort<'_, D, M> {
     type Error = PopulationError;
 
     fn to_scale(&mut self, scale: &Scale) -> Result<()> {
@@ -459,7 +461,7 @@ impl Steps {
     }
 }
 
-impl<D: Device, M: Model<D>> Iteration<Cohort<'_, D, M>> for Steps {
+impl<D: Device, M: CohortModel<D>> Iteration<Cohort<'_, D, M>> for Steps {
     fn to_scale(&mut self, _: &Cohort<'_, D, M>, _: &Scale) -> Result<()> {
         self.iteration = 0;
         Ok(())

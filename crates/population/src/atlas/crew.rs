@@ -17,7 +17,7 @@ use voxalign_io::hidden::HiddenFolder;
 use voxalign_register::attachment::Attachments;
 use voxalign_register::attachment::images::Moved;
 use voxalign_register::attachment::images::finest;
-use voxalign_register::model::{Buffers, Model};
+use voxalign_register::model::{Buffers, CohortModel};
 use voxalign_register::multiscale::Scale;
 
 /// Threads that read images.
@@ -63,7 +63,7 @@ impl<D: Device, S> Member<D, S> {
         self.done = done;
     }
 
-    fn buffers<'s, M: Model<D, State = S>>(&'s mut self, model: &M) -> Buffers<'s, D> {
+    fn buffers<'s, M: CohortModel<D, State = S>>(&'s mut self, model: &M) -> Buffers<'s, D> {
         let mut all = match &mut self.state {
             Some(state) => model.buffers(state),
             None => Buffers { changing: self.done.iter_mut().collect(), fixed: Vec::new() },
@@ -73,7 +73,7 @@ impl<D: Device, S> Member<D, S> {
     }
 
     /// Exchanges its buffers with those of a pack; what the one has more than the other stays there.
-    fn exchange<M: Model<D, State = S>>(&mut self, model: &M, pack: &mut DevicePack<D>) {
+    fn exchange<M: CohortModel<D, State = S>>(&mut self, model: &M, pack: &mut DevicePack<D>) {
         let Buffers { changing, fixed } = self.buffers(model);
         for (own, other) in changing.into_iter().zip(&mut pack.changing) {
             std::mem::swap(own, other);
@@ -84,7 +84,7 @@ impl<D: Device, S> Member<D, S> {
     }
 
     /// Puts all of its buffers into a pack; what the pack had goes back in their place.
-    fn leave<M: Model<D, State = S>>(
+    fn leave<M: CohortModel<D, State = S>>(
         &mut self,
         device: &D,
         model: &M,
@@ -122,7 +122,7 @@ pub(super) enum Changes {
 }
 
 /// A device and its subjects.
-pub(super) struct Crew<'a, D: Device, M: Model<D>> {
+pub(super) struct Crew<'a, D: Device, M: CohortModel<D>> {
     pub(super) core: Core<D, M>,
     pub(super) members: Vec<Member<D, M::State>>,
     /// For each subject that is not on the device where it is.
@@ -165,7 +165,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<'a, D: Device, M: Model<D>> Crew<'a, D, M> {
+impl<'a, D: Device, M: CohortModel<D>> Crew<'a, D, M> {
     /// Subjects of which nothing is read yet.
     pub(super) fn new(device: &D, post: Post<'_, 'a, D, M>) -> Result<Self> {
         let Post {
@@ -429,7 +429,7 @@ impl<'a, D: Device, M: Model<D>> Crew<'a, D, M> {
     /// Reads the images that stay on the device, and makes room on the host for subjects that do not.
     pub(super) fn load(&mut self, listener: &dyn Listener) -> Result<()> {
         // Page-locked memory is slow to come by, so that it is asked for once, for the finest scale.
-        let fields = vec![3 * self.core.grid.len(); self.core.model.fields_each()];
+        let changing = self.core.model.changing_lengths(&self.core.grid);
         let (base, source) = (&self.base, self.source);
         let indices: Vec<usize> = self.members.iter().map(|m| m.index).collect();
         self.away.par_iter().zip(indices).try_for_each(|(away, index)| {
@@ -438,7 +438,7 @@ impl<'a, D: Device, M: Model<D>> Crew<'a, D, M> {
             if let Away::Host(pack) = &mut *away {
                 let size = source.size(index)?;
                 let each = (size.voxels as usize).div_ceil(size.channels.max(1));
-                *pack = HostPack::with_room(base, &fields, &vec![each; size.channels])?;
+                *pack = HostPack::with_room(base, &changing, &vec![each; size.channels])?;
             }
             Ok::<_, PopulationError>(())
         })?;

@@ -10,7 +10,9 @@ use voxalign_compute::comm::Team;
 use voxalign_compute::comm::balance::{Job, Network, Plan, Times, plan};
 use voxalign_image::{Affine, Grid, memory};
 use voxalign_register::attachment::images::DeviceImage;
-use voxalign_register::model::{Counts, Model, Pull, Sources, UseModel, with_model};
+use voxalign_register::model::{
+    CohortModel, Counts, Pull, Sources, UseCohortModel, with_cohort_model,
+};
 use voxalign_register::multiscale::Scale;
 
 /// What a dry run measured, and what follows from it.
@@ -39,7 +41,7 @@ pub fn dry_run<D: Device>(
 ) -> Result<DryRun> {
     options.check()?;
     let work = Measured { team, grid, channels, options };
-    let [step, sum, network] = with_model(&options.matching, work)?;
+    let [step, sum, network] = with_cohort_model(&options.matching, work)??;
     let ranks = team.ranks();
     let devices_per_node = team.members().div_ceil(ranks.size());
     let job = Job { images: subjects, devices_per_node, most_nodes: ranks.size() };
@@ -57,15 +59,15 @@ struct Measured<'a, D: Device> {
     options: &'a AtlasOptions,
 }
 
-impl<D: Device> UseModel<D> for Measured<'_, D> {
+impl<D: Device> UseCohortModel<D> for Measured<'_, D> {
     type Out = Result<[f64; 3]>;
 
-    fn with<M: Model<D>>(self, make: impl Fn(&Grid) -> M + Sync) -> Result<[f64; 3]> {
+    fn with<M: CohortModel<D>>(self, make: impl Fn(&Grid) -> M + Sync) -> Result<[f64; 3]> {
         measured(self, make)
     }
 }
 
-fn measured<D: Device, M: Model<D>>(
+fn measured<D: Device, M: CohortModel<D>>(
     work: Measured<'_, D>,
     make: impl Fn(&Grid) -> M + Sync,
 ) -> Result<[f64; 3]> {
@@ -81,7 +83,7 @@ fn measured<D: Device, M: Model<D>>(
         for attachment in &mut attachments {
             attachment.to_scale(device, &scale, grid, model.sides())?;
         }
-        let mut state = model.begin(device, Affine::identity())?;
+        let mut state = model.begin_among(device, &Affine::identity())?;
         let whole = images()?.into_iter().map(|values| DeviceImage {
             grid: grid.clone(),
             values,
@@ -101,7 +103,7 @@ fn measured<D: Device, M: Model<D>>(
             let sources = Sources { shared, own, share: 1.0 };
             let pull = Pull { sources, fixed: &fixed, warped: &warped, counts };
             let energy = model.step(device, pull, &mut state)?;
-            model.warp(device, &mut state, &mut warped)?;
+            model.warp(device, &mut state, grid, &mut warped)?;
             for image in &warped {
                 device.add_fixed(image, UNIT, &mut sums)?;
             }

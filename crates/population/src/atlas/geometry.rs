@@ -10,16 +10,16 @@
 use super::shared::UNIT;
 use crate::error::{PopulationError, Result};
 use std::sync::Arc;
-use voxalign_compute::Device;
 use voxalign_compute::ops::pairwise::{KernelShape, RadialKernel};
 use voxalign_compute::ops::splat::{Beyond, Lattice};
+use voxalign_compute::{Device, DeviceBuffer};
 use voxalign_image::{Affine, Grid, PointSet, Vector3};
 use voxalign_register::attachment::currents::{Shape, ShapeDistance, ShapeOptions, Shapes, decide};
 use voxalign_register::attachment::{
-    Attachment, Attachments, Gradient, LandmarkAttachment, Landmarks, Maps, middle, relative,
+    Attachment, Attachments, LandmarkAttachment, Landmarks, middle, relative,
 };
 use voxalign_register::fit::PointPairs;
-use voxalign_register::model::{Model, TemplatePoints};
+use voxalign_register::model::{CohortModel, Sources, TemplatePoints};
 use voxalign_register::multiscale::Scale;
 
 /// Something that all subjects have.
@@ -290,7 +290,7 @@ impl<D: Device> Shared<D> {
     }
 
     /// Adds what a subject pulls by, with what it counts.
-    pub(super) fn pull<M: Model<D>>(
+    pub(super) fn pull<M: CohortModel<D>>(
         &mut self,
         device: &D,
         (model, state, affine): (&mut M, &mut M::State, &Affine),
@@ -298,32 +298,33 @@ impl<D: Device> Shared<D> {
         grid: &Grid,
         weight: f64,
     ) -> Result<()> {
-        let field = model.displacement(device, state)?;
         let sides = model.sides() as f64;
-        for ((attachment, geometry), tugs) in
-            attachments.iter_mut().zip(&*self.all).zip(&mut self.tugs)
-        {
-            let Some([places, others]) = attachment.needs().places else { continue };
-            let origins = [places.origin(), others.origin()];
-            let points = TemplatePoints::new(device, grid, affine, places.at(), origins)?;
-            let stiffness = places.stiffness().to_vec();
-            let there = points.carried(device, &field)?;
-            let n = stiffness.len();
-            let [mut covectors, mut none] = [device.alloc(3 * n)?, device.alloc(0)?];
-            let at = Maps { images: &[], carried: [Some(&there), None] };
-            let mut out = Gradient {
-                derivatives: &mut [],
-                reference_derivatives: &mut [],
-                covectors: [&mut covectors, &mut none],
-            };
-            attachment.evaluate(device, &at, &mut out)?;
-            let back = points.pulled_back(device, &field, &covectors)?;
-            let unit = weight * UNIT / geometry.unit(self.scale.factor);
-            device.add_fixed(&back, unit, &mut tugs.forces)?;
-            // Of two sides each has a part of it.
-            let stiffness = device.upload_vec(stiffness)?;
-            device.add_fixed(&stiffness, sides * unit, &mut tugs.stiffness)?;
-        }
+        let (tugs, all, factor) = (&mut self.tugs, &self.all, self.scale.factor);
+        model.lend_displacement(device, state, &mut |field, _| {
+            let mut pulled = Vec::new();
+            for ((attachment, geometry), tugs) in attachments.iter().zip(&**all).zip(&mut *tugs) {
+                let Some([places, others]) = attachment.needs().places else { continue };
+                let origins = [places.origin(), others.origin()];
+                let points = TemplatePoints::new(device, grid, affine, places.at(), origins)?;
+                let there = points.carried(device, field)?;
+                let covectors = device.alloc::<f32>(there.len())?;
+                let stiffness = places.stiffness().to_vec();
+                pulled.push((points, there, covectors, stiffness, geometry, tugs));
+            }
+            let at = pulled.iter_mut().map(|(_, there, room, ..)| vec![(&*there, room)]);
+            let (shared, own) = (&mut *attachments, &mut Vec::new());
+            let mut sources = Sources { shared, own, share: 1.0 };
+            sources.evaluate(device, &[], at, &mut [], |_, _| Ok(()))?;
+            for (points, _, covectors, stiffness, geometry, tugs) in pulled {
+                let back = points.pulled_back(device, field, &covectors)?;
+                let unit = weight * UNIT / geometry.unit(factor);
+                device.add_fixed(&back, unit, &mut tugs.forces)?;
+                // Of two sides each has a part of it.
+                let stiffness = device.upload_vec(stiffness)?;
+                device.add_fixed(&stiffness, sides * unit, &mut tugs.stiffness)?;
+            }
+            Ok(())
+        })?;
         Ok(())
     }
 

@@ -53,6 +53,7 @@ impl AtlasOptions {
     /// A value that cannot be used, with what can.
     pub fn check(&self) -> Result<()> {
         self.matching.check()?;
+        self.matching.model.check_cohort()?;
         check_similarity(&self.similarity)?;
         for channel in &self.channels {
             check_similarity(&channel.similarity)?;

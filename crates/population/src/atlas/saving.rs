@@ -7,11 +7,11 @@ use super::geometry::TemplateGeometry;
 use crate::error::Result;
 use voxalign_compute::{Device, DeviceBuffer, Memory};
 use voxalign_image::Vector3;
-use voxalign_register::model::Model;
+use voxalign_register::model::CohortModel;
 use voxalign_register::multiscale::{Course, Keeper};
 use voxalign_register::{Event, Progress};
 
-impl<D: Device, M: Model<D>> Cohort<'_, D, M> {
+impl<D: Device, M: CohortModel<D>> Cohort<'_, D, M> {
     /// Writes all that is needed to go on from here.
     pub(super) fn save(
         &mut self,
@@ -151,7 +151,7 @@ impl<'k> Saver<'k> {
     }
 
     /// Saves where the run is, between two iterations.
-    pub(super) fn save<D: Device, M: Model<D>>(
+    pub(super) fn save<D: Device, M: CohortModel<D>>(
         &self,
         cohort: &mut Cohort<'_, D, M>,
         steps: &Steps,
@@ -165,7 +165,7 @@ impl<'k> Saver<'k> {
     }
 }
 
-impl<D: Device, M: Model<D>> Keeper<Cohort<'_, D, M>, Steps> for Saver<'_> {
+impl<D: Device, M: CohortModel<D>> Keeper<Cohort<'_, D, M>, Steps> for Saver<'_> {
     fn look(
         &mut self,
         cohort: &mut Cohort<'_, D, M>,

@@ -15,7 +15,7 @@ use voxalign_register::attachment::Attachments;
 use voxalign_register::attachment::images::finest;
 use voxalign_register::attachment::images::{Moved, coarser, factors_for};
 use voxalign_register::diffeo::TISSUE;
-use voxalign_register::model::{Counts, FixedImage, Model, Pull, Sources};
+use voxalign_register::model::{CohortModel, Counts, FixedImage, Pull, Sources};
 use voxalign_register::multiscale::Scale;
 use voxalign_register::similarity::PendingEnergies;
 
@@ -69,7 +69,7 @@ pub(super) fn missing(file: &Path) -> PopulationError {
     PopulationError::Input { file: file.to_owned(), what: "its images were not read".to_owned() }
 }
 
-impl<D: Device, M: Model<D>> Core<D, M> {
+impl<D: Device, M: CohortModel<D>> Core<D, M> {
     /// Images of the template's grid, one a channel.
     pub(super) fn images(&self) -> Result<Vec<D::Buffer<f32>>> {
         (0..self.channels).map(|_| Ok(self.device.alloc(self.template.grid.len())?)).collect()
@@ -99,12 +99,8 @@ impl<D: Device, M: Model<D>> Core<D, M> {
                                       give all subjects the same number"
             )));
         }
-        if images.mask.is_some() && !self.model.takes_masks() {
-            return Err(wrong(
-                "it has a mask, but the symmetric model takes no masks of subjects; use greedy or \
-                 lddmm"
-                    .to_owned(),
-            ));
+        if let (Some(_), Some(why)) = (&images.mask, self.model.refuses_masks()) {
+            return Err(wrong(format!("it has a mask, but {why}")));
         }
         prepared(&self.device, images, file)
     }
@@ -116,7 +112,7 @@ impl<D: Device, M: Model<D>> Core<D, M> {
     ) -> Result<()> {
         let device = &self.device;
         if member.state.is_none() {
-            member.state = Some(self.model.begin(device, member.affine)?);
+            member.state = Some(self.model.begin_among(device, &member.affine)?);
         }
         member.pulls = None;
         let Some(state) = &mut member.state else { return Ok(()) };
@@ -219,12 +215,14 @@ impl<D: Device, M: Model<D>> Core<D, M> {
         out: &mut [D::Buffer<f32>],
     ) -> Result<Option<D::Buffer<f32>>> {
         let Some(state) = &mut member.state else { return Ok(None) };
-        self.model.warp(&self.device, state, out)?;
+        let (device, grid) = (&self.device, &self.template.grid);
+        self.model.warp(device, state, grid, out)?;
         let Some(mask) = &member.mask else { return Ok(None) };
-        let dims = self.template.grid.dims();
-        let mut weights = self.device.alloc::<f32>(self.template.grid.len())?;
-        self.model.warp_along(&self.device, state, mask, dims, &mut weights)?;
-        whole(&self.device, &mut weights)?;
+        let mut weights = device.alloc::<f32>(grid.len())?;
+        self.model.lend_displacement(device, state, &mut |field, _| {
+            mask.warp_to(device, field, grid.dims(), &mut weights)
+        })?;
+        whole(device, &mut weights)?;
         Ok(Some(weights))
     }
 

@@ -34,8 +34,6 @@ pub(super) struct Pair<D: Device, M: Model<D>> {
     /// The same at the scale at hand.
     at: Option<Grid>,
     fixed: Vec<DeviceImage<D>>,
-    /// Where the moving images are, for a model that has to be told.
-    warped: Vec<D::Buffer<f32>>,
     weights: Option<D::Buffer<f32>>,
     /// The volume of the object where the images are brought together, mm³.
     volume: f64,
@@ -57,11 +55,11 @@ impl<D: Device, M: Model<D>> Pair<D, M> {
             None => fixed.clone(),
         };
         let mut model = make(&grid);
-        let state = model.begin_alone(device, affine, images.moving.len())?;
+        let state = model.begin(device, affine, images.moving.len())?;
         let volume = M::volume(images.volumes, affine);
         let (device, at, weights, share) = (device.clone(), None, None, 1.0);
-        let (fixed, warped) = (Vec::new(), Vec::new());
-        Ok(Self { device, images, model, state, grid, at, fixed, warped, weights, volume, share })
+        let fixed = Vec::new();
+        Ok(Self { device, images, model, state, grid, at, fixed, weights, volume, share })
     }
 
     /// What was found, on the grid of the fixed image.
@@ -81,7 +79,6 @@ impl<D: Device, M: Model<D>> Deformation for Pair<D, M> {
         let grid = coarser(&self.grid, factors_for(&self.grid, target))?;
         // The old ones go before there are new ones.
         self.fixed.clear();
-        self.warped.clear();
         self.weights = None;
         self.model.to_scale(scale, &grid);
         for attachment in &mut self.images.attachments {
@@ -106,18 +103,12 @@ impl<D: Device, M: Model<D>> Deformation for Pair<D, M> {
                 mask.to_scale(device, &grid, affine, target, field, weights)
             })?;
         }
-        if self.model.needs_warped() {
-            for _ in &self.images.moving {
-                self.warped.push(device.alloc(grid.len())?);
-            }
-        }
         self.at = Some(grid);
         Ok(())
     }
 
     fn finish(&mut self) -> Result<()> {
         self.fixed.clear();
-        self.warped.clear();
         self.weights = None;
         // The last scale may have been a coarse one.
         if self.at.as_ref().map(Grid::dims) != Some(self.grid.dims()) {
@@ -138,15 +129,12 @@ impl<D: Device, M: Model<D>> Iteration<Pair<D, M>> for OneStep {
 
     fn iterate(&mut self, pair: &mut Pair<D, M>) -> Result<Energies> {
         let (device, state) = (&pair.device, &mut pair.state);
-        if pair.model.needs_warped() {
-            pair.model.warp(device, state, &mut pair.warped)?;
-        }
         let fixed: Vec<_> = pair.fixed.iter().map(FixedImage::from).collect();
         let Prepared { attachments, moving_mask, .. } = &mut pair.images;
         let counts = Counts { given: pair.weights.as_ref(), moving: moving_mask.as_ref() };
         let (shared, share) = (attachments, pair.share);
         let sources = Sources { shared, own: &mut Vec::new(), share };
-        let pull = Pull { sources, fixed: &fixed, warped: &pair.warped, counts };
+        let pull = Pull { sources, fixed: &fixed, warped: &[], counts };
         let energies = pair.model.step(device, pull, state)?.wait()?;
         pair.model.told(state, &energies.parts);
         Ok(energies)

@@ -5,11 +5,12 @@
 //! voxel. Where the moving image is cut off and shows nothing, there is no force. `W` is always made of the
 //! image as it was read, with one interpolation.
 
+use super::forces::Way;
 use super::held::PointState;
 use super::kinds::{Flow, Kind, Matching, StepRule};
-use super::mover::{Kept, Mover, Way, has_memory, kept, of_model};
+use super::mover::{self, Kept, Mover, has_memory};
 use super::solver::SolverKind;
-use super::{Borrower, Buffers, Found, Model, Pull, Shift};
+use super::{Borrower, Buffers, CohortModel, Found, Lent, Model, Pull, Shift, UseCohortModel};
 use crate::attachment::images::{DeviceImage, Moved, onto, seen};
 use crate::error::Result;
 use crate::multiscale::Scale;
@@ -35,6 +36,14 @@ impl Kind for Greedy {
         GreedyModel::new(self, matching.solver, grid)
     }
 
+    fn with_cohort<D: Device, U: UseCohortModel<D>>(
+        self,
+        matching: &Matching,
+        work: U,
+    ) -> Option<U::Out> {
+        Some(work.with(|grid| self.model(matching, grid)))
+    }
+
     fn bytes_per_voxel(self) -> u64 {
         88
     }
@@ -50,7 +59,14 @@ pub struct GreedyModel<D: Device> {
     /// Whether steps leave something that another subject must not find.
     has_memory: bool,
     /// Made at the first step of a scale.
-    mover: Option<Mover<D>>,
+    work: Option<Work<D>>,
+}
+
+/// What a step needs.
+struct Work<D: Device> {
+    mover: Mover<D>,
+    /// Room for the images of the only subject, where they are.
+    own: Vec<D::Buffer<f32>>,
 }
 
 /// A subject that flows.
@@ -72,36 +88,21 @@ impl<D: Device> GreedyModel<D> {
     #[must_use]
     pub fn new(Greedy { flow }: Greedy, solver: SolverKind, grid: &Grid) -> Self {
         let has_memory = has_memory(&flow, &solver);
-        Self { flow, solver, grid: grid.clone(), alone: false, has_memory, mover: None }
+        Self { flow, solver, grid: grid.clone(), alone: false, has_memory, work: None }
     }
 }
 
 impl<D: Device> Model<D> for GreedyModel<D> {
     type State = GreedyState<D>;
 
-    fn fields_each(&self) -> usize {
-        1 + usize::from(self.has_memory)
-    }
-
-    fn bytes_shared(&self, template: u64, channels: u64) -> u64 {
-        // Derivative, force, velocity; what solvers need for themselves; sums.
-        4 * template * (20 + 2 * channels)
-    }
-
-    fn begin(&mut self, device: &D, affine: Affine) -> Result<GreedyState<D>> {
-        let field = device.alloc(0)?;
-        let (moved, points) = (Vec::new(), PointState::default());
-        Ok(GreedyState { affine, moved, dims: [0; 3], field, kept: None, points })
-    }
-
-    fn begin_alone(&mut self, device: &D, affine: &Affine, _: usize) -> Result<GreedyState<D>> {
+    fn begin(&mut self, device: &D, affine: &Affine, _: usize) -> Result<GreedyState<D>> {
         (self.alone, self.has_memory) = (true, false);
-        self.begin(device, *affine)
+        self.begin_among(device, affine)
     }
 
     fn to_scale(&mut self, _: &Scale, grid: &Grid) {
         self.grid = grid.clone();
-        self.mover = None;
+        self.work = None;
     }
 
     fn refine(
@@ -119,35 +120,12 @@ impl<D: Device> Model<D> for GreedyModel<D> {
         Ok(())
     }
 
-    fn buffers<'s>(&self, state: &'s mut GreedyState<D>) -> Buffers<'s, D> {
-        let mut changing = vec![&mut state.field];
-        changing.extend(state.kept.iter_mut().map(|k| &mut k.velocity));
-        changing.extend(state.points.buffers());
-        Buffers { changing, fixed: state.moved.iter_mut().map(|m| &mut m.image.values).collect() }
-    }
-
-    fn numbers(&self, state: &mut GreedyState<D>) -> Result<Vec<f64>> {
-        let kept: Vec<f64> = state.kept.iter().flat_map(|k| [k.step, k.last_energy]).collect();
-        Ok([vec![kept.len() as f64], kept, state.points.numbers()?].concat())
-    }
-
-    fn set_numbers(&self, device: &D, state: &mut GreedyState<D>, numbers: &[f64]) -> Result<()> {
-        let (own, points) = of_model(numbers);
-        state.kept = kept(device, state.dims, own)?;
-        state.points = PointState::from_numbers(device, points)?;
-        Ok(())
-    }
-
     fn shown(&self, device: &D, state: &GreedyState<D>) -> Result<Option<D::Buffer<f32>>> {
         seen(device, &state.moved, &state.field, state.dims)
     }
 
     fn lend(&self, _: &D, state: &GreedyState<D>, work: &mut Borrower<'_, D>) -> Result<()> {
         work(&state.affine, &state.field)
-    }
-
-    fn needs_warped(&self) -> bool {
-        true
     }
 
     fn step(
@@ -157,34 +135,43 @@ impl<D: Device> Model<D> for GreedyModel<D> {
         state: &mut GreedyState<D>,
     ) -> Result<PendingEnergies> {
         let Pull { mut sources, fixed, warped, counts } = pull;
-        let (memory, step) = (self.has_memory, self.flow.step);
-        if self.mover.is_none() {
-            self.mover = Some(Mover::new(device, &self.grid, &self.solver, step, self.alone)?);
+        let (memory, step, alone) = (self.has_memory, self.flow.step, self.alone);
+        if self.work.is_none() {
+            let image = |_: &_| Ok(device.alloc(self.grid.len())?);
+            let images = state.moved.iter().filter(|_| alone).map(image);
+            let own = images.collect::<Result<_>>()?;
+            let mover = Mover::new(device, &self.grid, &self.solver, step, (1, alone))?;
+            self.work = Some(Work { mover, own });
         }
-        let Some(mover) = &mut self.mover else { return Ok(PendingEnergies::default()) };
+        let Some(Work { mover, own }) = &mut self.work else {
+            return Ok(PendingEnergies::default());
+        };
+        let GreedyState { affine, moved, dims, field, kept, points } = state;
+        for (moved, out) in moved.iter().zip(own.iter_mut()) {
+            moved.warp_to(device, field, *dims, out)?;
+        }
+        let warped = if alone { &**own } else { warped };
         if memory {
-            mover.exchange(device, &mut state.kept, step)?;
+            mover.exchange(device, [&mut *kept], step)?;
         }
-        let (grid, field, dims) = (&self.grid, &state.field, state.dims);
-        let to_world = grid.to_world().then(&state.affine);
-        let ways = [Way { to_grid: *grid.to_index(), from: None, field, to_world }];
-        let (movers, points) = (std::slice::from_mut(mover), &mut state.points);
-        let mut energies = counts.under(device, field, dims, |weights| {
+        let to_world = self.grid.to_world().then(affine);
+        let ways = [Way { to_grid: *self.grid.to_index(), from: None, field, to_world }];
+        let mut energies = counts.under(device, field, *dims, |weights| {
             let pairs = fixed.iter().zip(warped);
             let images: Vec<_> = pairs
                 .map(|(fixed, moved)| {
-                    let (reference, reference_moves) = (fixed.values, false);
+                    let (reference, dims, reference_moves) = (fixed.values, *dims, false);
                     Images { reference, moved, weights, dims, reference_moves }
                 })
                 .collect();
-            Mover::start(movers, device, &mut sources, &images, &ways, points)
+            mover.start(device, &mut sources, &images, &ways, points)
         })?;
         if self.flow.step_rule == StepRule::Adaptive {
-            energies = Mover::adapt(std::slice::from_mut(mover), energies)?;
+            energies = mover.adapt(energies)?;
         }
-        mover.carry(device, &mut state.field, self.flow.total_sigma)?;
+        mover.carry(device, [field], self.flow.total_sigma)?;
         if memory {
-            mover.exchange(device, &mut state.kept, step)?;
+            mover.exchange(device, [kept], step)?;
         }
         Ok(energies)
     }
@@ -193,41 +180,68 @@ impl<D: Device> Model<D> for GreedyModel<D> {
         state.points.told(parts);
     }
 
+    fn residual(&mut self) -> Result<Option<f64>> {
+        self.work.as_mut().map_or(Ok(None), |work| work.mover.residual())
+    }
+
+    fn conclude(self, device: &D, _: &Grid, state: GreedyState<D>) -> Result<Found<D>> {
+        drop(self);
+        let GreedyState { field, moved, .. } = state;
+        drop(moved);
+        // What an inversion starts from.
+        let mut inverse = device.alloc::<f32>(field.len())?;
+        device.eval(&(-x(0)), &[&field], &[], None, &mut inverse)?;
+        Ok(Found { fields: [field, inverse], settled: false, mended: 0, path: None })
+    }
+}
+
+impl<D: Device> CohortModel<D> for GreedyModel<D> {
+    fn changing_lengths(&self, grid: &Grid) -> Vec<usize> {
+        vec![3 * grid.len(); 1 + usize::from(self.has_memory)]
+    }
+
+    fn bytes_shared(&self, template: u64, channels: u64) -> u64 {
+        // Derivative, force, velocity; what solvers need for themselves; sums.
+        4 * template * (20 + 2 * channels)
+    }
+
+    fn begin_among(&mut self, device: &D, affine: &Affine) -> Result<GreedyState<D>> {
+        let (affine, field) = (*affine, device.alloc(0)?);
+        let (moved, points) = (Vec::new(), PointState::default());
+        Ok(GreedyState { affine, moved, dims: [0; 3], field, kept: None, points })
+    }
+
+    fn buffers<'s>(&self, state: &'s mut GreedyState<D>) -> Buffers<'s, D> {
+        let mut changing = vec![&mut state.field];
+        changing.extend(state.kept.iter_mut().map(|k| &mut k.velocity));
+        changing.extend(state.points.buffers());
+        Buffers { changing, fixed: state.moved.iter_mut().map(|m| &mut m.image.values).collect() }
+    }
+
+    fn numbers(&self, state: &mut GreedyState<D>) -> Result<Vec<f64>> {
+        mover::numbers(state.kept.iter(), &mut state.points)
+    }
+
+    fn set_numbers(&self, device: &D, state: &mut GreedyState<D>, numbers: &[f64]) -> Result<()> {
+        let GreedyState { dims, kept, points, .. } = state;
+        mover::set_numbers(device, *dims, numbers, [kept], points)
+    }
+
+    fn needs_warped(&self) -> bool {
+        true
+    }
+
     fn points_moved(&mut self, state: &mut GreedyState<D>) {
         state.points.moved();
     }
 
-    fn residual(&mut self) -> Result<Option<f64>> {
-        self.mover.as_mut().map_or(Ok(None), Mover::residual)
-    }
-
-    fn warp(
+    fn lend_displacement(
         &mut self,
-        device: &D,
+        _: &D,
         state: &mut GreedyState<D>,
-        out: &mut [D::Buffer<f32>],
+        work: &mut Lent<'_, D>,
     ) -> Result<()> {
-        for (moved, out) in state.moved.iter().zip(out) {
-            moved.warp_to(device, &state.field, state.dims, out)?;
-        }
-        Ok(())
-    }
-
-    fn warp_along(
-        &mut self,
-        device: &D,
-        state: &mut GreedyState<D>,
-        image: &Moved<D>,
-        dims: Dims,
-        out: &mut D::Buffer<f32>,
-    ) -> Result<()> {
-        image.warp_to(device, &state.field, dims, out)
-    }
-
-    fn displacement(&mut self, device: &D, state: &mut GreedyState<D>) -> Result<D::Buffer<f32>> {
-        let mut field = device.alloc::<f32>(state.field.len())?;
-        device.copy(&state.field, &mut field)?;
-        Ok(field)
+        work(&state.field, &state.moved)
     }
 
     fn takes_shifts(&self) -> bool {
@@ -240,15 +254,5 @@ impl<D: Device> Model<D> for GreedyModel<D> {
         device.advance(&state.field, &shift.there, &step, state.dims, &mut out)?;
         state.field = out;
         Ok(())
-    }
-
-    fn conclude(self, device: &D, _: &Grid, state: GreedyState<D>) -> Result<Found<D>> {
-        drop(self);
-        let GreedyState { field, moved, .. } = state;
-        drop(moved);
-        // What an inversion starts from.
-        let mut inverse = device.alloc::<f32>(field.len())?;
-        device.eval(&(-x(0)), &[&field], &[], None, &mut inverse)?;
-        Ok(Found { fields: [field, inverse], settled: false, mended: 0, path: None })
     }
 }

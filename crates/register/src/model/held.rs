@@ -1,8 +1,11 @@
 //! What points keep from one step of a scale to the next.
 
-use super::points::Held;
+use super::forces::Way;
+use super::points::{Held, between, lattice};
+use super::pull::Sources;
 use crate::error::Result;
-use voxalign_compute::{Arriving, Device};
+use voxalign_compute::{Arriving, Device, Dims};
+use voxalign_image::Vector3;
 
 /// What points keep from one step of a scale to the next.
 pub(super) struct PointState<D: Device> {
@@ -74,6 +77,43 @@ impl<D: Device> PointState<D> {
     /// The places of points have changed, so that the next step looks at them anew.
     pub(super) fn moved(&mut self) {
         self.held.clear();
+    }
+
+    /// Brings the points of all attachments to where forces act on them. Where none were held, at the first step of a scale
+    /// and after they have [moved](Self::moved), the stiffness of each side of each attachment that is held now.
+    ///
+    /// # Errors
+    /// What fails on the device.
+    pub(super) fn hold(
+        &mut self,
+        device: &D,
+        sources: &mut Sources<'_, D>,
+        ways: &[Way<'_, D>],
+        dims: Dims,
+    ) -> Result<Vec<Vec<f32>>> {
+        let mut stiffness = Vec::new();
+        if self.held.is_empty() {
+            for attachment in sources.all() {
+                let Some(places) = attachment.needs().places else { continue };
+                let mut all = Vec::new();
+                for (side, way) in ways.iter().enumerate().take(2) {
+                    let [from, to] = [places[side], places[1 - side]];
+                    let to_grid = between(&way.to_grid, from.origin(), &Vector3::zeros());
+                    let map = between(&way.to_world, &Vector3::zeros(), to.origin());
+                    all.push(Held::new(device, from.at(), &to_grid, map)?);
+                    stiffness.push(from.stiffness().to_vec());
+                }
+                self.held.push(all);
+            }
+        }
+        for held in &mut self.held {
+            for (held, way) in held.iter_mut().zip(ways) {
+                if let Some(field) = way.from {
+                    held.follow(device, field, lattice(dims))?;
+                }
+            }
+        }
+        Ok(stiffness)
     }
 
     /// All that is on the device, always in the same order; what a subject has there between two steps.

@@ -4,10 +4,11 @@ use super::greedy::Greedy;
 use super::lddmm::Lddmm;
 use super::solver::SolverKind;
 use super::symmetric::Symmetric;
-use super::{Model, UseModel};
+use super::{CohortModel, Model, UseCohortModel, UseModel};
 use crate::error::Result;
 use crate::multiscale::{Convergence, Scale, Schedule};
 use voxalign_compute::Device;
+use voxalign_compute::cpu::Cpu;
 use voxalign_image::{Affine, Grid};
 use voxalign_options::{Choice, OptionError, Parameters};
 
@@ -59,9 +60,24 @@ pub trait Kind: Parameters + Copy {
     /// The model on a grid.
     fn model<D: Device>(self, matching: &Matching, grid: &Grid) -> Self::Model<D>;
 
+    /// Does some work with the model of several subjects; none where it registers pairs only.
+    fn with_cohort<D: Device, U: UseCohortModel<D>>(
+        self,
+        matching: &Matching,
+        work: U,
+    ) -> Option<U::Out> {
+        let _ = (matching, work);
+        None
+    }
+
     /// Bytes of host memory for each voxel of the fixed image that a registration of a pair needs at most, measured with 1 to
     /// 17 million voxels.
     fn bytes_per_voxel(self) -> u64;
+
+    /// What the energy of attachments is multiplied by in the total energy.
+    fn similarity_weight(self) -> f64 {
+        1.0
+    }
 
     /// The solver that is usual with it.
     fn usual_solver(self) -> SolverKind {
@@ -117,6 +133,12 @@ impl DeformModel {
         each_model!(self, kind => kind.bytes_per_voxel())
     }
 
+    /// What the energy of attachments is multiplied by in the total energy.
+    #[must_use]
+    pub fn similarity_weight(self) -> f64 {
+        each_model!(self, kind => kind.similarity_weight())
+    }
+
     /// The solver that is usual with it.
     #[must_use]
     pub fn usual_solver(self) -> SolverKind {
@@ -142,11 +164,50 @@ impl DeformModel {
     pub fn takes_parts(self) -> bool {
         each_model!(self, kind => kind.takes_parts())
     }
+
+    /// Refuses to serve several subjects, where it registers pairs only.
+    ///
+    /// # Errors
+    /// Says which models can.
+    pub fn check_cohort(self) -> Result<(), OptionError> {
+        with_cohort_model::<Cpu, _>(&Matching::of(self), NoWork)
+    }
+}
+
+/// Work that does nothing.
+struct NoWork;
+
+impl<D: Device> UseCohortModel<D> for NoWork {
+    type Out = ();
+
+    fn with<M: CohortModel<D>>(self, _: impl Fn(&Grid) -> M + Sync) {}
 }
 
 /// Does some work with the model of a matching; it is compiled for each.
 pub fn with_model<D: Device, U: UseModel<D>>(matching: &Matching, work: U) -> U::Out {
     each_model!(matching.model, kind => work.with(|grid| kind.model(matching, grid)))
+}
+
+/// Does some work with the model of a matching that is to serve several subjects; it is compiled for each.
+///
+/// # Errors
+/// A model that registers pairs only.
+pub fn with_cohort_model<D: Device, U: UseCohortModel<D>>(
+    matching: &Matching,
+    work: U,
+) -> Result<U::Out, OptionError> {
+    let found = each_model!(matching.model, kind => kind.with_cohort(matching, work));
+    found.ok_or_else(|| pairs_only(matching.model.name()))
+}
+
+fn pairs_only(name: &'static str) -> OptionError {
+    let serves = |model: &&DeformModel| {
+        let matching = Matching::of(**model);
+        each_model!(matching.model, kind => kind.with_cohort::<Cpu, _>(&matching, NoWork)).is_some()
+    };
+    let others: Vec<_> = DeformModel::ALL.iter().filter(serves).map(|m| m.name()).collect();
+    let remedy = format!("it registers pairs only; use {}", others.join(" or "));
+    OptionError::value("model", name, remedy)
 }
 
 /// How coarse and how long.

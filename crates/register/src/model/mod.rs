@@ -14,6 +14,8 @@
 //! [`DeformModel`] is the list of them. Fields are displacements in voxels of the grid
 //! at hand.
 
+mod cohort;
+mod forces;
 pub mod greedy;
 mod held;
 mod kinds;
@@ -27,35 +29,22 @@ pub mod symmetric;
 mod template;
 
 use crate::attachment::Attachments;
-use crate::attachment::images::{DeviceImage, Moved, both, weights_at};
+use crate::attachment::images::{DeviceImage, both, weights_at};
 use crate::error::Result;
 use crate::multiscale::Scale;
 use crate::similarity::PendingEnergies;
-use voxalign_compute::{Device, Dims, Memory};
+use voxalign_compute::{Device, Memory};
 use voxalign_image::{Affine, Grid};
 
+pub use cohort::{Buffers, CohortModel, Lent, Shift, UseCohortModel};
 pub use greedy::{Greedy, GreedyModel};
-pub use kinds::{DeformModel, Flow, Kind, Matching, Multiscale, StepRule, with_model};
+pub use kinds::{
+    DeformModel, Flow, Kind, Matching, Multiscale, StepRule, with_cohort_model, with_model,
+};
 pub use lddmm::{Lddmm, LddmmModel, PathRecord};
-pub use pull::{Counts, FixedImage, Pull, Sources};
+pub use pull::{Carried, Counts, FixedImage, Pull, Sources};
 pub use symmetric::{Symmetric, SymmetricModel};
 pub use template::TemplatePoints;
-
-/// What a subject keeps on a device from one step to the next.
-pub struct Buffers<'s, D: Device> {
-    /// What steps change.
-    pub changing: Vec<&'s mut D::Buffer<f32>>,
-    /// What they only look at: the moving images at the scale at hand.
-    pub fixed: Vec<&'s mut D::Buffer<f32>>,
-}
-
-/// A displacement of the template's grid with its inverse, voxels.
-pub struct Shift<D: Device> {
-    /// From points of the template that will be to those of the one that is.
-    pub there: D::Buffer<f32>,
-    /// And back.
-    pub back: D::Buffer<f32>,
-}
 
 /// What a model found of a pair.
 pub struct Found<D: Device> {
@@ -73,11 +62,10 @@ pub struct Found<D: Device> {
 /// Work with an affine map and a displacement before it.
 pub type Borrower<'w, D> = dyn FnMut(&Affine, &<D as Memory>::Buffer<f32>) -> Result<()> + 'w;
 
-/// A model of deformation, with what the subjects share.
+/// A model of deformation: how one state moves. That of several subjects is a [`CohortModel`].
 ///
-/// A subject can be taken off the device between two calls: all that it has there are its
-/// [buffers](Self::buffers), which may be empty meanwhile, and what else it keeps are
-/// [numbers](Self::numbers).
+/// A state is whatever the model keeps on the device: nothing here asks for fields of the grid. What needs the displacement of
+/// the grid is [lent](Self::lend) one.
 pub trait Model<D: Device>: Send {
     /// What a subject keeps.
     type State: Send;
@@ -110,36 +98,12 @@ pub trait Model<D: Device>: Send {
         1
     }
 
-    /// Whether voxels of a subject among several can be left out by a mask.
-    fn takes_masks(&self) -> bool {
-        true
-    }
-
-    /// How many fields that steps change a subject keeps, each of three numbers a voxel of the template.
-    fn fields_each(&self) -> usize;
-
-    /// Bytes that a subject keeps on the device at the finest scale, of a template of `template` voxels
-    /// and images of `images` voxels in all.
-    fn bytes_each(&self, template: u64, images: u64) -> u64 {
-        4 * (3 * template * self.fields_each() as u64 + images)
-    }
-
-    /// Bytes that the subjects share at the finest scale, roughly, beside those of
-    /// [attachments](crate::attachment::Attachment::bytes).
-    fn bytes_shared(&self, template: u64, channels: u64) -> u64;
-
-    /// A subject of several that starts, and the map from the world of the template to that of its images.
-    ///
-    /// # Errors
-    /// Memory that runs out.
-    fn begin(&mut self, device: &D, affine: Affine) -> Result<Self::State>;
-
     /// The only subject: what a step leaves for the next one can stay in the model. `channels` is the number
     /// of its images.
     ///
     /// # Errors
     /// Memory that does not suffice; a map that the model cannot start from.
-    fn begin_alone(&mut self, device: &D, affine: &Affine, channels: usize) -> Result<Self::State>;
+    fn begin(&mut self, device: &D, affine: &Affine, channels: usize) -> Result<Self::State>;
 
     /// Goes to a scale, of which `grid` is the grid.
     fn to_scale(&mut self, scale: &Scale, grid: &Grid);
@@ -154,28 +118,6 @@ pub trait Model<D: Device>: Send {
         images: Vec<DeviceImage<D>>,
         state: &mut Self::State,
     ) -> Result<()>;
-
-    /// What a subject keeps on the device; always the same buffers in the same order at a scale.
-    fn buffers<'s>(&self, state: &'s mut Self::State) -> Buffers<'s, D>;
-
-    /// What a subject keeps beside its buffers; waits for its last step.
-    ///
-    /// # Errors
-    /// What failed on the device.
-    fn numbers(&self, state: &mut Self::State) -> Result<Vec<f64>> {
-        let _ = state;
-        Ok(Vec::new())
-    }
-
-    /// Gives a subject at the scale at hand the [numbers](Self::numbers) that it had before, and room for
-    /// the buffers that belong to them.
-    ///
-    /// # Errors
-    /// Memory that runs out.
-    fn set_numbers(&self, device: &D, state: &mut Self::State, numbers: &[f64]) -> Result<()> {
-        let _ = (device, state, numbers);
-        Ok(())
-    }
 
     /// What voxels of the grid count wherever the subject goes at this scale: those that the fixed images
     /// and the `mask` of their grid (at full resolution) let count, and where the moving images show
@@ -208,11 +150,6 @@ pub trait Model<D: Device>: Send {
     /// Memory that runs out; what the work returns.
     fn lend(&self, device: &D, state: &Self::State, work: &mut Borrower<'_, D>) -> Result<()>;
 
-    /// Whether [`step`](Self::step) needs to be given where the subject is.
-    fn needs_warped(&self) -> bool {
-        false
-    }
-
     /// Makes one step of a subject to where it is pulled; all steps of a scale are given the same attachments. The
     /// energy before the step.
     ///
@@ -230,68 +167,15 @@ pub trait Model<D: Device>: Send {
         let _ = (state, parts);
     }
 
-    /// Is told that points which pull a subject have moved by themselves, as those of a template do: what was found of
-    /// where they were is looked at anew by the next step.
-    fn points_moved(&mut self, state: &mut Self::State) {
-        let _ = state;
-    }
-
     /// The relative residual of the last solution, where there is an operator to solve for.
     ///
     /// # Errors
     /// What fails on the device.
-    fn residual(&mut self) -> Result<Option<f64>>;
-
-    /// The images of a subject on the grid of the template, where they are now.
-    ///
-    /// # Errors
-    /// What fails on the device.
-    fn warp(
-        &mut self,
-        device: &D,
-        state: &mut Self::State,
-        out: &mut [D::Buffer<f32>],
-    ) -> Result<()>;
-
-    /// Another image of a subject on the grid of the template, of sizes `dims`.
-    ///
-    /// # Errors
-    /// What fails on the device.
-    fn warp_along(
-        &mut self,
-        device: &D,
-        state: &mut Self::State,
-        image: &Moved<D>,
-        dims: Dims,
-        out: &mut D::Buffer<f32>,
-    ) -> Result<()> {
-        let field = self.displacement(device, state)?;
-        image.warp_to(device, &field, dims, out)
+    fn residual(&mut self) -> Result<Option<f64>> {
+        Ok(None)
     }
 
-    /// The displacement of a subject among several, voxels of the grid of the scale: points of the template,
-    /// before the affine map.
-    ///
-    /// # Errors
-    /// Memory that runs out.
-    fn displacement(&mut self, device: &D, state: &mut Self::State) -> Result<D::Buffer<f32>>;
-
-    /// Whether a displacement can go [in front](Self::precede) of that of a subject before the end.
-    fn takes_shifts(&self) -> bool {
-        false
-    }
-
-    /// Lets a displacement of the template's grid go in front of that of a subject, where the model
-    /// [can](Self::takes_shifts).
-    ///
-    /// # Errors
-    /// What fails on the device.
-    fn precede(&mut self, device: &D, shift: &Shift<D>, state: &mut Self::State) -> Result<()> {
-        let _ = (device, shift, state);
-        Ok(())
-    }
-
-    /// What was found of the [only subject](Self::begin_alone), on the grid of the fixed image, once it is at
+    /// What was found of the [only subject](Self::begin), on the grid of the fixed image, once it is at
     /// the finest scale.
     ///
     /// # Errors

@@ -15,6 +15,7 @@
 //! Gershgorin's theorem has it), and what moves a point by more than a largest step is cut to that. Where the pull is weak, that is the gradient of
 //! the total energy; where it is strong, points come as near to the end of that as one step of the images.
 
+use super::pull::Carried;
 use crate::error::Result;
 use voxalign_compute::ops::elementwise::{constant, param, scalar, x};
 use voxalign_compute::ops::points::Carriage;
@@ -57,7 +58,7 @@ pub(super) struct Held<D: Device> {
     /// The map from voxels to the world that they go to, from the origin of the points there.
     map: AffineMap,
     /// Where they are in that world, mm, and the covectors there.
-    pub(super) there: D::Buffer<f32>,
+    there: D::Buffer<f32>,
     pub(super) covectors: D::Buffer<f32>,
     /// How far unit forces at all points move each, once for each component; and the stiffness of the energy times that.
     pub(super) reach: Option<[D::Buffer<f32>; 2]>,
@@ -134,6 +135,11 @@ impl<D: Device> Held<D> {
             }
         };
         Ok(device.origins(field, lattice, &self.on_side, at)?)
+    }
+
+    /// Where the points have been [carried](Self::carry), with the room for their covectors.
+    pub(super) fn carried(&mut self) -> Carried<'_, D> {
+        (&self.there, &mut self.covectors)
     }
 
     /// What carries the points: a displacement, voxels of the grid.

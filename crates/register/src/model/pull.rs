@@ -1,62 +1,108 @@
 //! What a step is given: what pulls, and at what.
 
 use super::Attachments;
-use crate::attachment::Attachment;
 use crate::attachment::images::DeviceImage;
 use crate::attachment::moving_mask::MovingMask;
+use crate::attachment::{Attachment, Gradient, Maps};
 use crate::error::{RegisterError, Result};
-use crate::similarity::Images;
+use crate::similarity::{Images, PendingEnergies};
 use std::ops::Range;
-use voxalign_compute::{Device, Dims};
+use voxalign_compute::{Device, Dims, Memory};
 use voxalign_image::Grid;
 
-/// The data terms, which has been brought [to the scale](Attachment::to_scale).
+/// The data terms, which have been brought [to the scale](Attachment::to_scale).
 pub struct Sources<'a, D: Device> {
-    /// The data terms all subjects of a device.
+    /// Those of all subjects of a device.
     pub shared: &'a mut Attachments<D>,
-    /// The data terms this one alone.
+    /// Those of this one alone.
     pub own: &'a mut Attachments<D>,
     /// What the energy of points is multiplied by: the part of the voxels that images are looked at in which the
     /// object has.
     pub share: f64,
 }
 
-impl<'a, D: Device> Sources<'a, D> {
+/// The points of one side of an attachment: where they have been [carried](Maps::carried), and room for the covectors
+/// there.
+pub type Carried<'p, D> = (&'p <D as Memory>::Buffer<f32>, &'p mut <D as Memory>::Buffer<f32>);
+
+impl<D: Device> Sources<'_, D> {
     /// All of them, in the same order at each step.
     pub(super) fn all(&mut self) -> impl Iterator<Item = &mut Box<dyn Attachment<D>>> {
         self.shared.iter_mut().chain(self.own.iter_mut())
     }
+
+    /// The energies of all attachments, in their order: of `images`, one a channel, and of the `points` of those that need
+    /// some, with the sides that were carried of each. Their covectors are written where these have room.
+    ///
+    /// The derivatives of images are written to `room`, which has a list a side that moves and grows as needed. After each
+    /// attachment of images `take` is given its channels and the room, where their derivatives are the first ones of
+    /// each list until the next attachment is evaluated.
+    ///
+    /// # Errors
+    /// An attachment of channels that there are not; what fails on the device; what `take` returns.
+    pub fn evaluate<'p>(
+        &mut self,
+        device: &D,
+        images: &[Images<'_, D>],
+        points: impl IntoIterator<Item = Vec<Carried<'p, D>>>,
+        room: &mut [Vec<D::Buffer<f32>>],
+        mut take: impl FnMut(Range<usize>, &mut [Vec<D::Buffer<f32>>]) -> Result<()>,
+    ) -> Result<PendingEnergies>
+    where
+        D: 'p,
+    {
+        let mut energies = PendingEnergies::default();
+        let (mut points, share) = (points.into_iter(), self.share);
+        for attachment in self.all() {
+            let needs = attachment.needs();
+            let channels = needs.channels.clone();
+            let points = needs.places.and_then(|_| points.next());
+            let images = images.get(channels.clone()).ok_or_else(|| {
+                let what = format!("there are {}, counted from 0", images.len());
+                RegisterError::option("channel", channels.end.saturating_sub(1), what)
+            })?;
+            let voxels = images.first().map_or(0, |image| image.dims.iter().product());
+            for list in room.iter_mut() {
+                while list.len() < images.len() {
+                    list.push(device.alloc(voxels)?);
+                }
+            }
+            let [mut none, mut other_none] = [device.alloc(0)?, device.alloc(0)?];
+            let (mut carried, mut covectors) = ([None, None], [&mut none, &mut other_none]);
+            let has_points = points.is_some();
+            for (side, (there, room)) in points.into_iter().flatten().enumerate() {
+                (carried[side], covectors[side]) = (Some(there), room);
+            }
+            let mut lists = room.iter_mut().map(|list| &mut list[..images.len()]);
+            let [derivatives, reference_derivatives] =
+                std::array::from_fn(|_| lists.next().unwrap_or_default());
+            let mut out = Gradient { derivatives, reference_derivatives, covectors };
+            let energy = attachment.evaluate(device, &Maps { images, carried }, &mut out)?;
+            match has_points {
+                true => energies.points.push(energy.times(share)),
+                false => energies.images.add(energy),
+            }
+            if !channels.is_empty() {
+                energies.has_images = true;
+                take(channels, room)?;
+            }
+        }
+        Ok(energies)
+    }
 }
 
-/// The data terms a subject at a step, and at what.
+/// What pulls a subject at a step, and at what.
 pub struct Pull<'a, D: Device> {
     /// The data terms.
     pub sources: Sources<'a, D>,
     /// The images that the subject is compared with, one a channel: for a pair they stay, of an atlas they are the
     /// template of the moment.
     pub fixed: &'a [FixedImage<'a, D>],
-    /// Where the subject's images are, from [`warp`](super::Model::warp), for a model that
-    /// [needs](super::Model::needs_warped) to be told.
+    /// Where the images of a subject among several are, from [`warp`](super::CohortModel::warp), for a model that
+    /// [needs](super::CohortModel::needs_warped) to be told; else none.
     pub warped: &'a [D::Buffer<f32>],
     /// What voxels count.
     pub counts: Counts<'a, D>,
-}
-
-/// The images of the channels that an attachment looks at.
-///
-/// # Errors
-/// Channels that there are not.
-pub(super) fn of_channels<'i, 'a, D: Device>(
-    images: &'i [Images<'a, D>],
-    channels: &Range<usize>,
-) -> Result<&'i [Images<'a, D>]> {
-    images.get(channels.clone()).ok_or_else(|| {
-        RegisterError::option(
-            "channel",
-            channels.end.saturating_sub(1),
-            format!("there are {}, counted from 0", images.len()),
-        )
-    })
 }
 
 /// An image that a subject is compared with, at the scale at hand.

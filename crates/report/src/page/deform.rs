@@ -56,13 +56,13 @@ pub struct EnergyCurve {
 
 /// The energies as the report shows them; of a path, with their parts.
 ///
-/// `sigma` is that of LDDMM: the similarity counts `1 / sigma^2` in the energy. Scales are named by the
-/// length of their voxels on the `fixed` grid.
+/// `weight` is what the similarity along a path is multiplied by in the energy. Scales are named by the length of their
+/// voxels on the `fixed` grid.
 #[must_use]
 pub fn energies(
     scales: &[ScaleRecord],
     path: Option<&PathRecord>,
-    sigma: f64,
+    weight: f64,
     fixed: &Grid,
 ) -> Vec<EnergyScale> {
     let curve = |name: &str, values: &mut dyn Iterator<Item = f64>| EnergyCurve {
@@ -70,7 +70,6 @@ pub fn energies(
         points: (1..).zip(values).collect(),
     };
     let mut parts = path.map(|p| p.energies.as_slice()).unwrap_or_default();
-    let weight = 1.0 / (sigma * sigma);
     let mut all = Vec::with_capacity(scales.len());
     for scale in scales {
         let mut curves = vec![curve("total", &mut scale.energies.iter().copied())];

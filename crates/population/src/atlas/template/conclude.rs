@@ -17,7 +17,7 @@ use voxalign_image::{Vector3, Volume};
 use voxalign_register::attachment::images::Moved;
 use voxalign_register::attachment::images::finest;
 use voxalign_register::diffeo::{Conclusion, TISSUE, field_checks, to_world};
-use voxalign_register::model::Model;
+use voxalign_register::model::CohortModel;
 use voxalign_register::{Progress, Verdict};
 
 /// Sums over the subjects of a device.
@@ -29,7 +29,7 @@ struct Sums<D: Device> {
 }
 
 /// Settles the fields, hands on what was found for each subject, and makes the template of that.
-pub(in crate::atlas) fn conclude<D: Device, M: Model<D>>(
+pub(in crate::atlas) fn conclude<D: Device, M: CohortModel<D>>(
     mut cohort: Cohort<'_, D, M>,
     times: Times,
     centre: bool,
@@ -115,7 +115,7 @@ fn no_device() -> PopulationError {
 }
 
 /// The mean of which sums are the weighted sums over all subjects.
-fn mean<D: Device, M: Model<D>>(
+fn mean<D: Device, M: CohortModel<D>>(
     core: &Core<D, M>,
     sums: &D::Buffer<i64>,
 ) -> Result<D::Buffer<f32>> {
@@ -125,7 +125,7 @@ fn mean<D: Device, M: Model<D>>(
 }
 
 /// How sharp an image of the full grid is.
-fn sharpness<D: Device, M: Model<D>>(
+fn sharpness<D: Device, M: CohortModel<D>>(
     core: &Core<D, M>,
     image: &D::Buffer<f32>,
 ) -> Result<Sharpness> {
@@ -139,7 +139,7 @@ fn sharpness<D: Device, M: Model<D>>(
 
 /// Settles the field of a subject, adds what it gives to the sums, and keeps its first image after the
 /// deformation and after the affine map alone.
-fn subject<D: Device, M: Model<D>>(
+fn subject<D: Device, M: CohortModel<D>>(
     core: &mut Core<D, M>,
     member: &mut Member<D, M::State>,
     images: Option<Images>,
@@ -155,13 +155,14 @@ fn subject<D: Device, M: Model<D>>(
     let (device, grid) = (core.device.clone(), core.grid.clone());
     let n = grid.len();
     let Some(state) = &mut member.state else { return Err(missing(&member.file)) };
-    let mut field = core.model.displacement(&device, state)?;
-    if let Some(back) = back {
-        let mut centred = device.alloc::<f32>(3 * n)?;
-        let step = Step { scale: [1.0; 3], limit: None };
-        device.advance(&field, back, &step, grid.dims(), &mut centred)?;
-        field = centred;
-    }
+    let mut field = device.alloc::<f32>(3 * n)?;
+    core.model.lend_displacement(&device, state, &mut |displacement, _| match back {
+        None => Ok(device.copy(displacement, &mut field)?),
+        Some(back) => {
+            let step = Step { scale: [1.0; 3], limit: None };
+            Ok(device.advance(displacement, back, &step, grid.dims(), &mut field)?)
+        }
+    })?;
     let mut inverse = device.alloc::<f32>(3 * n)?;
     device.eval(&(-x(0)), &[&field], &[], None, &mut inverse)?;
     let end = Conclusion::new(&device, &grid, [field, inverse], false)?;
@@ -249,7 +250,7 @@ struct Counts<D: Device> {
     told: Vec<[f64; 5]>,
 }
 
-fn spread<D: Device, M: Model<D>>(
+fn spread<D: Device, M: CohortModel<D>>(
     cohort: &mut Cohort<'_, D, M>,
     stop: &Stop<'_>,
 ) -> Result<Spread<D>> {
@@ -324,7 +325,7 @@ fn spread<D: Device, M: Model<D>>(
 }
 
 /// Adds what a subject gives to the sums.
-fn count<D: Device, M: Model<D>>(
+fn count<D: Device, M: CohortModel<D>>(
     core: &mut Core<D, M>,
     member: &mut Member<D, M::State>,
     bins: std::ops::Range<usize>,

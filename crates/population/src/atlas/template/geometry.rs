@@ -6,9 +6,9 @@ use crate::atlas::geometry::{AT_END, TemplateGeometry};
 use crate::error::Result;
 use std::sync::Arc;
 use voxalign_compute::Device;
-use voxalign_register::model::{Model, Shift};
+use voxalign_register::model::{CohortModel, Shift};
 
-impl<D: Device, M: Model<D>> Cohort<'_, D, M> {
+impl<D: Device, M: CohortModel<D>> Cohort<'_, D, M> {
     /// Whether the subjects have more than images.
     pub(in crate::atlas) fn has_geometry(&self) -> bool {
         self.crews.first().is_some_and(|crew| !crew.core.geometry.is_empty())

@@ -19,17 +19,18 @@ mod path;
 mod pull;
 mod storage;
 
+use super::forces::Forces;
 use super::kinds::{Kind, Matching};
 use super::points::lattice;
 use super::solver::{Solver, SolverKind};
-use super::{Borrower, Buffers, Found, Model, Pull};
+use super::{Borrower, Buffers, CohortModel, Found, Lent, Model, Pull, UseCohortModel};
 use crate::attachment::Attachment;
 use crate::attachment::images::{DeviceImage, Moved, seen};
 use crate::error::Result;
 use crate::multiscale::Scale;
 use crate::similarity::{PendingEnergies, PendingEnergy};
 use path::Path;
-use pull::{Pulled, Trajectories};
+use pull::Trajectories;
 use serde::{Deserialize, Serialize};
 use storage::checkpoint_distance;
 use voxalign_compute::Device;
@@ -68,12 +69,11 @@ struct Work<D: Device> {
     velocity: D::Buffer<f32>,
     field: D::Buffer<f32>,
     spare: D::Buffer<f32>,
-    force: D::Buffer<f32>,
+    forces: Forces<D>,
     solution: D::Buffer<f32>,
     /// Those of all attachments, one for each of their `channels`.
     derivatives: Vec<D::Buffer<f32>>,
     channels: Vec<usize>,
-    moved_derivative: D::Buffer<f32>,
     jacobian: D::Buffer<f32>,
     norms: D::Buffer<f64>,
     /// The time steps of a segment.
@@ -142,8 +142,20 @@ impl Kind for Lddmm {
         LddmmModel::new(self, matching, grid)
     }
 
+    fn with_cohort<D: Device, U: UseCohortModel<D>>(
+        self,
+        matching: &Matching,
+        work: U,
+    ) -> Option<U::Out> {
+        Some(work.with(|grid| self.model(matching, grid)))
+    }
+
     fn bytes_per_voxel(self) -> u64 {
         64 + self.path_storage.bytes(1, self.time_steps as u64, 1)
+    }
+
+    fn similarity_weight(self) -> f64 {
+        1.0 / (self.lddmm_sigma * self.lddmm_sigma)
     }
 
     /// A path has the length that an elastic operator gives it, so that a Gaussian cannot take its place.
@@ -210,7 +222,7 @@ impl<D: Device> Work<D> {
         for way in ways {
             // Where points are is from the last time step on.
             if let (Some(forces), Some(at)) = (way.forces.get(j), way.at.iter().rev().nth(j)) {
-                device.add_splat(forces, at, lattice(path.dims), &mut self.force)?;
+                device.add_splat(forces, at, lattice(path.dims), &mut self.forces.sides[0])?;
             }
         }
         Ok(())
@@ -260,11 +272,10 @@ impl<D: Device> LddmmModel<D> {
             velocity: path.room(device, 3 * n)?,
             field: vectors()?,
             spare: vectors()?,
-            force: vectors()?,
+            forces: Forces::new(device, &self.grid, 1)?,
             solution: vectors()?,
             derivatives: Vec::new(),
             channels: Vec::new(),
-            moved_derivative: device.alloc(n)?,
             jacobian: device.alloc(n)?,
             norms: device.alloc(3)?,
             every,
@@ -321,7 +332,7 @@ impl<D: Device> LddmmModel<D> {
                 pull.sources.all().filter_map(of).collect()
             }
         };
-        let Pulled { energies, ways } = work.pulled(device, pull, path, &self.grid, affine)?;
+        let (energies, ways) = work.pulled(device, pull, path, &self.grid, affine)?;
         if stiff.is_none() && !ways.is_empty() {
             let of = (&*ways, &*stiffness);
             let along = work.stiffness(device, path, &self.grid, of, share)?;
@@ -330,7 +341,7 @@ impl<D: Device> LddmmModel<D> {
         let has_images = energies.has_images;
         let (images, points) = energies.values()?;
         energy.similarity = images + points.iter().sum::<f64>();
-        let weight = 1.0 / (self.options.lddmm_sigma * self.options.lddmm_sigma);
+        let weight = self.options.similarity_weight();
         let total = energy.path + weight * energy.similarity;
         if self.alone {
             self.history.push(energy);
@@ -345,8 +356,8 @@ impl<D: Device> LddmmModel<D> {
         for s in (0..segments).rev() {
             let (first, last) = (s * every, steps.min((s + 1) * every));
             if segments > 1 {
-                // The images of this segment once more; `force` holds the flow meanwhile.
-                device.copy(&work.field, &mut work.force)?;
+                // The images of this segment once more; the force holds the flow meanwhile.
+                device.copy(&work.field, &mut work.forces.sides[0])?;
                 if s == 0 {
                     let zero = &mut work.field;
                     device.eval_in_place(&(x(0) * param(0)), zero, &[], &[0.0], None)?;
@@ -354,10 +365,10 @@ impl<D: Device> LddmmModel<D> {
                     device.copy(&work.checkpoints[s - 1], &mut work.field)?;
                 }
                 work.forward(device, path, moved, first, last)?;
-                device.copy(&work.force, &mut work.field)?;
+                device.copy(&work.forces.sides[0], &mut work.field)?;
             }
             for j in (first..last).rev() {
-                work.push(device, path, j - first)?;
+                work.push(device, j - first)?;
                 // gradient = 2 v − (N / σ²) u
                 let factor = (n * weight) as f32;
                 // The rate is that of the images, where there are some: points are held back instead.
@@ -366,7 +377,7 @@ impl<D: Device> LddmmModel<D> {
                     work.add_points(device, path, j, &ways)?;
                 }
                 let velocity = path.velocities[j].view(device, &mut work.velocity)?;
-                work.solver.solve(&work.force, &mut work.solution)?;
+                work.solver.solve(&work.forces.sides[0], &mut work.solution)?;
                 let rate = match pace.rate {
                     Some(rate) => rate,
                     None if !has_images && of_images => MOST,
@@ -384,7 +395,7 @@ impl<D: Device> LddmmModel<D> {
                 pace.rate = Some(rate);
                 if of_images {
                     work.add_points(device, path, j, &ways)?;
-                    work.solver.solve(&work.force, &mut work.solution)?;
+                    work.solver.solve(&work.forces.sides[0], &mut work.solution)?;
                 }
                 let velocity = path.velocities[j].view(device, &mut work.velocity)?;
                 let step = path.step(1.0);
@@ -418,28 +429,7 @@ const MOST: f64 = 0.5;
 impl<D: Device> Model<D> for LddmmModel<D> {
     type State = LddmmState<D>;
 
-    fn fields_each(&self) -> usize {
-        self.options.time_steps
-    }
-
-    fn bytes_shared(&self, template: u64, channels: u64) -> u64 {
-        let steps = self.options.time_steps as u64;
-        let velocities = 12 * template * steps;
-        Storage::Full.bytes(template, steps, channels) - velocities
-    }
-
-    fn begin(&mut self, _: &D, affine: Affine) -> Result<LddmmState<D>> {
-        // What does not fit leaves the device as it is, so that memory does not change a result.
-        let path = Path::new(self.options.time_steps, Storage::Full);
-        Ok(LddmmState { affine, moved: Vec::new(), path, pace: Pace::default(), stiff: None })
-    }
-
-    fn begin_alone(
-        &mut self,
-        device: &D,
-        affine: &Affine,
-        channels: usize,
-    ) -> Result<LddmmState<D>> {
+    fn begin(&mut self, device: &D, affine: &Affine, channels: usize) -> Result<LddmmState<D>> {
         let (storage, steps) = (self.options.path_storage, self.options.time_steps);
         let coarse = |n: &usize| (*n as u64).div_ceil(self.finest);
         let voxels = self.grid.dims().iter().map(coarse).product();
@@ -465,6 +455,63 @@ impl<D: Device> Model<D> for LddmmModel<D> {
         state.path.go_to(device, &self.grid)?;
         (state.pace, state.stiff) = (Pace::default(), None);
         Ok(())
+    }
+
+    fn shown(&self, device: &D, state: &LddmmState<D>) -> Result<Option<D::Buffer<f32>>> {
+        if state.moved.iter().all(|m| !m.image.open) {
+            return Ok(None);
+        }
+        let path = &state.path;
+        seen(device, &state.moved, &path.flow(device, false)?, path.dims)
+    }
+
+    fn lend(&self, device: &D, state: &LddmmState<D>, work: &mut Borrower<'_, D>) -> Result<()> {
+        work(&state.affine, &state.path.flow(device, false)?)
+    }
+
+    fn step(
+        &mut self,
+        device: &D,
+        pull: Pull<'_, D>,
+        state: &mut LddmmState<D>,
+    ) -> Result<PendingEnergies> {
+        self.descend(device, pull, state)
+    }
+
+    fn residual(&mut self) -> Result<Option<f64>> {
+        match &mut self.work {
+            Some(work) => work.solver.residual(&work.forces.sides[0], &work.solution),
+            None => Ok(None),
+        }
+    }
+
+    fn conclude(self, device: &D, _: &Grid, state: LddmmState<D>) -> Result<Found<D>> {
+        let Self { history, work, .. } = self;
+        let LddmmState { path, moved, .. } = state;
+        // What steps needed makes room for the flows.
+        drop((work, moved));
+        let record = PathRecord { storage: path.storage, energies: history };
+        let fields = [path.flow(device, false)?, path.flow(device, true)?];
+        Ok(Found { fields, settled: false, mended: 0, path: Some(record) })
+    }
+}
+
+impl<D: Device> CohortModel<D> for LddmmModel<D> {
+    fn changing_lengths(&self, grid: &Grid) -> Vec<usize> {
+        vec![3 * grid.len(); self.options.time_steps]
+    }
+
+    fn bytes_shared(&self, template: u64, channels: u64) -> u64 {
+        let steps = self.options.time_steps as u64;
+        let velocities = 12 * template * steps;
+        Storage::Full.bytes(template, steps, channels) - velocities
+    }
+
+    fn begin_among(&mut self, _: &D, affine: &Affine) -> Result<LddmmState<D>> {
+        // What does not fit leaves the device as it is, so that memory does not change a result.
+        let path = Path::new(self.options.time_steps, Storage::Full);
+        let affine = *affine;
+        Ok(LddmmState { affine, moved: Vec::new(), path, pace: Pace::default(), stiff: None })
     }
 
     /// The velocities in single precision and the moving images: nothing is in half precision of one subject
@@ -497,59 +544,13 @@ impl<D: Device> Model<D> for LddmmModel<D> {
         state.stiff = None;
     }
 
-    fn shown(&self, device: &D, state: &LddmmState<D>) -> Result<Option<D::Buffer<f32>>> {
-        if state.moved.iter().all(|m| !m.image.open) {
-            return Ok(None);
-        }
-        let path = &state.path;
-        seen(device, &state.moved, &path.flow(device, false)?, path.dims)
-    }
-
-    fn lend(&self, device: &D, state: &LddmmState<D>, work: &mut Borrower<'_, D>) -> Result<()> {
-        work(&state.affine, &state.path.flow(device, false)?)
-    }
-
-    fn step(
-        &mut self,
-        device: &D,
-        pull: Pull<'_, D>,
-        state: &mut LddmmState<D>,
-    ) -> Result<PendingEnergies> {
-        self.descend(device, pull, state)
-    }
-
-    fn residual(&mut self) -> Result<Option<f64>> {
-        match &mut self.work {
-            Some(work) => work.solver.residual(&work.force, &work.solution),
-            None => Ok(None),
-        }
-    }
-
-    fn warp(
+    fn lend_displacement(
         &mut self,
         device: &D,
         state: &mut LddmmState<D>,
-        out: &mut [D::Buffer<f32>],
+        work: &mut Lent<'_, D>,
     ) -> Result<()> {
-        let field = self.displacement(device, state)?;
-        for (moved, out) in state.moved.iter().zip(out) {
-            moved.warp_to(device, &field, state.path.dims, out)?;
-        }
-        Ok(())
-    }
-
-    fn displacement(&mut self, device: &D, state: &mut LddmmState<D>) -> Result<D::Buffer<f32>> {
-        state.path.flow(device, false)
-    }
-
-    fn conclude(self, device: &D, _: &Grid, state: LddmmState<D>) -> Result<Found<D>> {
-        let Self { history, work, .. } = self;
-        let LddmmState { path, moved, .. } = state;
-        // What steps needed makes room for the flows.
-        drop((work, moved));
-        let record = PathRecord { storage: path.storage, energies: history };
-        let fields = [path.flow(device, false)?, path.flow(device, true)?];
-        Ok(Found { fields, settled: false, mended: 0, path: Some(record) })
+        work(&state.path.flow(device, false)?, &state.moved)
     }
 }
 

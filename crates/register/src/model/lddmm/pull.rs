@@ -2,11 +2,9 @@
 
 use super::Work;
 use super::path::Path;
-use crate::attachment::images::finest;
-use crate::attachment::{Gradient, Maps};
 use crate::error::Result;
 use crate::model::points::{between, by_smallest, diagonal, lattice};
-use crate::model::pull::{Pull, of_channels};
+use crate::model::pull::Pull;
 use crate::similarity::{Images, PendingEnergies};
 use voxalign_compute::ops::elementwise::{constant, param, x};
 use voxalign_compute::ops::points::Carriage;
@@ -14,16 +12,9 @@ use voxalign_compute::ops::resample::Interpolation;
 use voxalign_compute::{Device, DeviceBuffer, IDENTITY};
 use voxalign_image::{Affine, Grid, Index, Vector3, World};
 
-/// The data terms at the end of a path.
-pub(super) struct Pulled<D: Device> {
-    pub(super) energies: PendingEnergies,
-    /// The forces at points, for each attachment that has some.
-    pub(super) ways: Vec<Trajectories<D>>,
-}
-
 impl<D: Device> Work<D> {
-    /// Evaluates what pulls, with the flow of the whole path in `field`; the derivatives of images are kept for
-    /// [`push`](Self::push).
+    /// Evaluates what pulls, with the flow of the whole path in `field`: the energies, and the forces at the points of each
+    /// attachment that has some. The derivatives of images are kept for [`push`](Self::push).
     pub(super) fn pulled(
         &mut self,
         device: &D,
@@ -31,16 +22,24 @@ impl<D: Device> Work<D> {
         path: &Path<D>,
         grid: &Grid,
         affine: &Affine,
-    ) -> Result<Pulled<D>> {
+    ) -> Result<(PendingEnergies, Vec<Trajectories<D>>)> {
         let Pull { mut sources, fixed, counts, .. } = pull;
-        let (dims, steps) = (path.dims, path.time_steps);
-        let n = dims.iter().product();
-        let mut pulled = Pulled { energies: PendingEnergies::default(), ways: Vec::new() };
-        let Self { every, images, derivatives, channels, velocity, field, .. } = self;
+        let (dims, steps, share) = (path.dims, path.time_steps, sources.share);
+        let Self { every, images, derivatives, channels, velocity, field, forces, .. } = self;
+        let to_moving = grid.to_world().then(affine);
+        let mut ways = Vec::new();
+        for attachment in sources.all() {
+            let Some([places, others]) = attachment.needs().places else { continue };
+            let mut at = device.alloc::<f32>(places.at().len())?;
+            let map = between(grid.to_index(), places.origin(), &Vector3::zeros());
+            device.map_points(&map, places.at(), &mut at)?;
+            let way = Trajectories::new(device, path, velocity, at)?;
+            ways.push(way.ending(device, &to_moving, others.origin())?);
+        }
         // The last segment ends with the image that all of the flow has moved.
         let last = (steps - 1) % *every;
         channels.clear();
-        counts.under(device, field, dims, |weights| {
+        let energies = counts.under(device, field, dims, |weights| {
             let pairs = fixed.iter().zip(&*images);
             let images: Vec<_> = pairs
                 .map(|(fixed, moved)| {
@@ -48,80 +47,42 @@ impl<D: Device> Work<D> {
                     Images { reference, moved, weights, dims, reference_moves }
                 })
                 .collect();
-            let to_moving = grid.to_world().then(affine);
-            let share = sources.share;
-            for attachment in sources.all() {
-                let needs = attachment.needs();
-                let images = of_channels(&images, &needs.channels)?;
-                let first = channels.len();
-                channels.extend(needs.channels.clone());
-                while derivatives.len() < channels.len() {
-                    derivatives.push(device.alloc(n)?);
-                }
-                let mut ways = match &needs.places {
-                    None => None,
-                    Some([places, others]) => {
-                        let mut at = device.alloc::<f32>(places.at().len())?;
-                        let map = between(grid.to_index(), places.origin(), &Vector3::zeros());
-                        device.map_points(&map, places.at(), &mut at)?;
-                        let ways = Trajectories::new(device, path, velocity, at)?;
-                        Some(ways.ending(device, &to_moving, others.origin())?)
+            let ends =
+                ways.iter_mut().map(|(_, End { there, covectors, .. })| vec![(&*there, covectors)]);
+            sources.evaluate(device, &images, ends, &mut forces.derivatives, |of, room| {
+                for (channel, derivative) in of.zip(&mut room[0]) {
+                    if derivatives.len() == channels.len() {
+                        derivatives.push(device.alloc(dims.iter().product())?);
                     }
-                };
-                let [mut none, mut second] = [device.alloc::<f32>(0)?, device.alloc::<f32>(0)?];
-                let (there, covectors) = match &mut ways {
-                    Some((_, End { there, covectors, .. })) => (Some(&*there), covectors),
-                    None => (None, &mut none),
-                };
-                let at = Maps { images, carried: [there, None] };
-                let mut out = Gradient {
-                    derivatives: &mut derivatives[first..channels.len()],
-                    reference_derivatives: &mut [],
-                    covectors: [covectors, &mut second],
-                };
-                let energy = attachment.evaluate(device, &at, &mut out)?;
-                match ways {
-                    None => pulled.energies.images.add(energy),
-                    Some((ways, end)) => {
-                        pulled.energies.points.push(energy.times(share));
-                        pulled.ways.push(ways.forced(device, path, velocity, &end, share)?);
-                    }
+                    std::mem::swap(derivative, &mut derivatives[channels.len()]);
+                    channels.push(channel);
                 }
-            }
-            Ok(())
+                Ok(())
+            })
         })?;
-        pulled.energies.has_images = !channels.is_empty();
-        Ok(pulled)
+        let forced =
+            |(way, end): (Trajectories<D>, End<D>)| way.forced(device, path, velocity, &end, share);
+        Ok((energies, ways.into_iter().map(forced).collect::<Result<_>>()?))
     }
 
     /// The force of images of a time step, at whose end the images of the segment with the number `image` are and from where
     /// `field` flows to the end of the path.
-    pub(super) fn push(&mut self, device: &D, path: &Path<D>, image: usize) -> Result<()> {
-        let (dims, spacing) = (path.dims, path.spacing);
-        let Self {
-            derivatives, channels, moved_derivative, jacobian, field, force, images, ..
-        } = self;
-        if channels.is_empty() {
-            device.eval_in_place(&constant(0.0), force, &[], &[], None)?;
-        } else {
+    pub(super) fn push(&mut self, device: &D, image: usize) -> Result<()> {
+        let Self { derivatives, channels, jacobian, field, forces, images, .. } = self;
+        let (dims, linear) = (forces.dims, Interpolation::Linear);
+        forces.begin();
+        // What an attachment had room for has been kept.
+        let mut room = std::mem::take(&mut forces.derivatives[0]);
+        if let Some(moved) = room.first_mut() {
             device.jacobian_determinant(field, dims, jacobian)?;
+            for (derivative, &channel) in derivatives.iter().zip(&*channels) {
+                device.warp_field(derivative, dims, &IDENTITY, field, dims, linear, 0.0, moved)?;
+                device.eval_in_place(&(x(0) * x(1)), moved, &[jacobian], &[], None)?;
+                forces.push(device, 0, moved, &images[channel][image])?;
+            }
         }
-        let linear = Interpolation::Linear;
-        for (i, (derivative, &channel)) in derivatives.iter().zip(&*channels).enumerate() {
-            device.warp_field(
-                derivative,
-                dims,
-                &IDENTITY,
-                field,
-                dims,
-                linear,
-                0.0,
-                moved_derivative,
-            )?;
-            device.eval_in_place(&(x(0) * x(1)), moved_derivative, &[jacobian], &[], None)?;
-            device.force(moved_derivative, &images[channel][image], dims, spacing, i > 0, force)?;
-        }
-        Ok(())
+        forces.derivatives[0] = room;
+        forces.end(device)
     }
 
     /// How stiff the energies of points are along their ways: what forces as large as their second derivatives make of the velocity, the
@@ -134,7 +95,7 @@ impl<D: Device> Work<D> {
         (ways, stiffness): (&[Trajectories<D>], &[Vec<f32>]),
         share: f64,
     ) -> Result<D::Buffer<f32>> {
-        let (dims, smallest) = (path.dims, finest(grid));
+        let (dims, smallest) = (path.dims, self.forces.smallest);
         let mut most = device.alloc::<f32>(3 * grid.len())?;
         device.eval_in_place(&constant(0.0), &mut most, &[], &[], None)?;
         let factor = (share * smallest * smallest) as f32;
@@ -144,13 +105,14 @@ impl<D: Device> Work<D> {
         };
         let values = stiffness.iter().map(scaled).collect::<voxalign_compute::Result<Vec<_>>>()?;
         for j in 0..path.time_steps {
-            device.eval_in_place(&constant(0.0), &mut self.force, &[], &[], None)?;
+            let force = &mut self.forces.sides[0];
+            device.eval_in_place(&constant(0.0), force, &[], &[], None)?;
             for (way, values) in ways.iter().zip(&values) {
-                device.add_splat(values, &way.at[j], lattice(dims), &mut self.force)?;
+                device.add_splat(values, &way.at[j], lattice(dims), force)?;
             }
             self.solver.restart();
             device.eval_in_place(&constant(0.0), &mut self.solution, &[], &[], None)?;
-            self.solver.solve(&self.force, &mut self.solution)?;
+            self.solver.solve(force, &mut self.solution)?;
             let larger = x(0).max(x(1)).max(param(0));
             device.eval_in_place(&larger, &mut most, &[&self.solution], &[0.0], None)?;
         }

@@ -48,7 +48,7 @@ fn registered(storage: Storage, time_steps: usize) -> ([Vec<f32>; 2], PathEnergy
     let mut attachments: Attachments<Cpu> = vec![Box::new(ssd)];
     let (fixed, moving) = (ball(10.0, 5.5), ball(9.0, 4.5));
     let mut lddmm = LddmmModel::new(options, &matching, &grid);
-    let mut state = lddmm.begin_alone(&device, &Affine::identity(), 1).unwrap();
+    let mut state = lddmm.begin(&device, &Affine::identity(), 1).unwrap();
     for scale in matching.multiscale.scales() {
         let target = scale.factor as f64;
         let at = |image: &DeviceImage<Cpu>| image.at(&device, target).unwrap();

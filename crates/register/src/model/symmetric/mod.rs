@@ -10,11 +10,15 @@
 
 mod middle;
 
+use super::forces::Way;
 use super::held::PointState;
 use super::kinds::{Flow, Kind, Matching, StepRule};
-use super::mover::{Kept, Mover, Way, has_memory, kept, of_model};
+use super::mover::{self, Kept, Mover, has_memory};
 use super::solver::SolverKind;
-use super::{Borrower, Buffers, Counts, FixedImage, Found, Model, Pull, Shift};
+use super::{
+    Borrower, Buffers, CohortModel, Counts, FixedImage, Found, Lent, Model, Pull, Shift,
+    UseCohortModel,
+};
 use crate::attachment::images::{DeviceImage, Moved, both, clamp_weights, onto, seen, seen_at};
 use crate::error::{RegisterError, Result};
 use crate::multiscale::Scale;
@@ -41,6 +45,14 @@ impl Kind for Symmetric {
 
     fn model<D: Device>(self, matching: &Matching, grid: &Grid) -> SymmetricModel<D> {
         SymmetricModel::new(self, matching.solver, grid)
+    }
+
+    fn with_cohort<D: Device, U: UseCohortModel<D>>(
+        self,
+        matching: &Matching,
+        work: U,
+    ) -> Option<U::Out> {
+        Some(work.with(|grid| self.model(matching, grid)))
     }
 
     fn bytes_per_voxel(self) -> u64 {
@@ -73,7 +85,7 @@ pub struct SymmetricModel<D: Device> {
 
 /// What a step needs: of the fixed and of the moving side.
 struct Work<D: Device> {
-    movers: [Mover<D>; 2],
+    mover: Mover<D>,
     /// The images on the grid, one a channel.
     values: [Vec<D::Buffer<f32>>; 2],
 }
@@ -129,11 +141,11 @@ impl<D: Device> SymmetricModel<D> {
         if self.work.is_some() {
             return Ok(());
         }
-        let mover = || Mover::new(device, &self.grid, &self.solver, self.first_step(), self.alone);
-        let movers = [mover()?, mover()?];
+        let (step, sides) = (self.first_step(), (2, self.alone));
+        let mover = Mover::new(device, &self.grid, &self.solver, step, sides)?;
         let image = |_| Ok(device.alloc(self.grid.len())?);
         let images = || (0..channels).map(image).collect::<Result<Vec<_>>>();
-        self.work = Some(Work { movers, values: [images()?, images()?] });
+        self.work = Some(Work { mover, values: [images()?, images()?] });
         Ok(())
     }
 }
@@ -155,24 +167,7 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
         2
     }
 
-    fn takes_masks(&self) -> bool {
-        false
-    }
-
-    fn fields_each(&self) -> usize {
-        3 + 2 * usize::from(self.has_memory)
-    }
-
-    fn bytes_shared(&self, template: u64, channels: u64) -> u64 {
-        // As for greedy steps, twice; and both sides' scratch.
-        4 * template * (46 + 6 * channels)
-    }
-
-    fn begin(&mut self, device: &D, affine: Affine) -> Result<SymmetricState<D>> {
-        SymmetricState::new(device, Affine::identity(), affine)
-    }
-
-    fn begin_alone(&mut self, device: &D, affine: &Affine, _: usize) -> Result<SymmetricState<D>> {
+    fn begin(&mut self, device: &D, affine: &Affine, _: usize) -> Result<SymmetricState<D>> {
         (self.alone, self.has_memory) = (true, false);
         let half = square_root(affine)?;
         SymmetricState::new(device, half, half)
@@ -201,35 +196,6 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
         // Inversions begin at nothing, and from then on at what the last one found.
         let len = if self.alone { 0 } else { 3 * self.grid.len() };
         state.undone = device.alloc(len)?;
-        Ok(())
-    }
-
-    fn buffers<'s>(&self, state: &'s mut SymmetricState<D>) -> Buffers<'s, D> {
-        let mut changing: Vec<_> = state.fields.iter_mut().collect();
-        changing.push(&mut state.undone);
-        changing.extend(state.kept.iter_mut().flatten().map(|k| &mut k.velocity));
-        changing.extend(state.points.buffers());
-        Buffers { changing, fixed: state.moved.iter_mut().map(|m| &mut m.image.values).collect() }
-    }
-
-    fn numbers(&self, state: &mut SymmetricState<D>) -> Result<Vec<f64>> {
-        let kept = state.kept.iter().flatten().flat_map(|k| [k.step, k.last_energy]);
-        let kept: Vec<f64> = kept.collect();
-        Ok([vec![kept.len() as f64], kept, state.points.numbers()?].concat())
-    }
-
-    fn set_numbers(
-        &self,
-        device: &D,
-        state: &mut SymmetricState<D>,
-        numbers: &[f64],
-    ) -> Result<()> {
-        let (own, points) = of_model(numbers);
-        state.points = PointState::from_numbers(device, points)?;
-        let mut pairs = own.chunks(2);
-        for place in &mut state.kept {
-            *place = kept(device, self.grid.dims(), pairs.next().unwrap_or_default())?;
-        }
         Ok(())
     }
 
@@ -279,7 +245,7 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
         let shown = if self.alone { None } else { self.shown(device, state)? };
         let counts = if self.alone { counts } else { Counts { given: shown.as_ref(), ..counts } };
         let (step, total_sigma) = (self.first_step(), self.flow.total_sigma);
-        let Some(Work { movers, values }) = &mut self.work else {
+        let Some(Work { mover, values }) = &mut self.work else {
             return Ok(PendingEnergies::default());
         };
         let [of_fixed, of_moving] = values;
@@ -293,9 +259,7 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
             moved.warp_to(device, &state.fields[1], dims, out)?;
         }
         if self.has_memory {
-            for (mover, kept) in movers.iter_mut().zip(&mut state.kept) {
-                mover.exchange(device, kept, step)?;
-            }
+            mover.exchange(device, &mut state.kept, step)?;
         }
         let (grid, fields, sides) = (&self.grid, &state.fields, &state.sides);
         // A point of one side is that of the middle which leads there, and with it goes to the other side.
@@ -317,18 +281,14 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
                     reference_moves: true,
                 })
                 .collect();
-            Mover::start(movers, device, &mut sources, &images, &ways, points)
+            mover.start(device, &mut sources, &images, &ways, points)
         })?;
         if self.flow.step_rule == StepRule::Adaptive {
-            energies = Mover::adapt(movers, energies)?;
+            energies = mover.adapt(energies)?;
         }
-        for (mover, field) in movers.iter_mut().zip(&mut state.fields) {
-            mover.carry(device, field, total_sigma)?;
-        }
+        mover.carry(device, &mut state.fields, total_sigma)?;
         if self.has_memory {
-            for (mover, kept) in movers.iter_mut().zip(&mut state.kept) {
-                mover.exchange(device, kept, step)?;
-            }
+            mover.exchange(device, &mut state.kept, step)?;
         }
         Ok(energies)
     }
@@ -337,45 +297,78 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
         state.points.told(parts);
     }
 
+    fn residual(&mut self) -> Result<Option<f64>> {
+        self.work.as_mut().map_or(Ok(None), |work| work.mover.residual())
+    }
+
+    fn conclude(self, device: &D, fixed: &Grid, state: SymmetricState<D>) -> Result<Found<D>> {
+        let grid = self.grid.clone();
+        drop(self);
+        let SymmetricState { to_middle, fields, moved, .. } = state;
+        drop(moved);
+        let (fields, mended) = settled(device, &grid, &to_middle, fields, fixed)?;
+        // Both directions were treated alike, and have been made consistent.
+        Ok(Found { fields, settled: true, mended, path: None })
+    }
+}
+
+impl<D: Device> CohortModel<D> for SymmetricModel<D> {
+    fn changing_lengths(&self, grid: &Grid) -> Vec<usize> {
+        vec![3 * grid.len(); 3 + 2 * usize::from(self.has_memory)]
+    }
+
+    fn bytes_shared(&self, template: u64, channels: u64) -> u64 {
+        // As for greedy steps, twice; and both sides' scratch.
+        4 * template * (46 + 6 * channels)
+    }
+
+    fn refuses_masks(&self) -> Option<&'static str> {
+        Some("the symmetric model takes no masks of subjects; use greedy or lddmm")
+    }
+
+    fn begin_among(&mut self, device: &D, affine: &Affine) -> Result<SymmetricState<D>> {
+        SymmetricState::new(device, Affine::identity(), *affine)
+    }
+
+    fn buffers<'s>(&self, state: &'s mut SymmetricState<D>) -> Buffers<'s, D> {
+        let mut changing: Vec<_> = state.fields.iter_mut().collect();
+        changing.push(&mut state.undone);
+        changing.extend(state.kept.iter_mut().flatten().map(|k| &mut k.velocity));
+        changing.extend(state.points.buffers());
+        Buffers { changing, fixed: state.moved.iter_mut().map(|m| &mut m.image.values).collect() }
+    }
+
+    fn numbers(&self, state: &mut SymmetricState<D>) -> Result<Vec<f64>> {
+        mover::numbers(state.kept.iter().flatten(), &mut state.points)
+    }
+
+    fn set_numbers(
+        &self,
+        device: &D,
+        state: &mut SymmetricState<D>,
+        numbers: &[f64],
+    ) -> Result<()> {
+        let SymmetricState { kept, points, .. } = state;
+        mover::set_numbers(device, self.grid.dims(), numbers, kept, points)
+    }
+
     fn points_moved(&mut self, state: &mut SymmetricState<D>) {
         state.points.moved();
     }
 
-    fn residual(&mut self) -> Result<Option<f64>> {
-        let mut largest = None;
-        for mover in self.work.iter_mut().flat_map(|w| &mut w.movers) {
-            if let Some(r) = mover.residual()? {
-                largest = Some(f64::max(largest.unwrap_or(0.0), r));
-            }
-        }
-        Ok(largest)
-    }
-
-    fn warp(
+    fn lend_displacement(
         &mut self,
         device: &D,
         state: &mut SymmetricState<D>,
-        out: &mut [D::Buffer<f32>],
+        work: &mut Lent<'_, D>,
     ) -> Result<()> {
-        let field = self.displacement(device, state)?;
-        for (moved, out) in state.moved.iter().zip(out) {
-            moved.warp_to(device, &field, state.dims, out)?;
-        }
-        Ok(())
-    }
-
-    fn displacement(
-        &mut self,
-        device: &D,
-        state: &mut SymmetricState<D>,
-    ) -> Result<D::Buffer<f32>> {
         let (dims, [to_fixed, to_moving]) = (state.dims, &state.fields);
         if state.undone.len() != to_fixed.len() {
             state.undone = device.alloc(to_fixed.len())?;
         }
         device.invert_field(to_fixed, dims, Inversion::default(), &mut state.undone)?;
         let map = self.grid.to_world().then(&state.to_middle).then(self.grid.to_index()).rows();
-        through(device, &state.undone, to_moving, dims, &map, dims)
+        work(&through(device, &state.undone, to_moving, dims, &map, dims)?, &state.moved)
     }
 
     fn takes_shifts(&self) -> bool {
@@ -394,15 +387,5 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
         device.compose_fields(&shift.back, dims, &IDENTITY, to_template, dims, &mut out)?;
         *to_template = out;
         Ok(())
-    }
-
-    fn conclude(self, device: &D, fixed: &Grid, state: SymmetricState<D>) -> Result<Found<D>> {
-        let grid = self.grid.clone();
-        drop(self);
-        let SymmetricState { to_middle, fields, moved, .. } = state;
-        drop(moved);
-        let (fields, mended) = settled(device, &grid, &to_middle, fields, fixed)?;
-        // Both directions were treated alike, and have been made consistent.
-        Ok(Found { fields, settled: true, mended, path: None })
     }
 }

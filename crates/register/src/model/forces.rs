@@ -1,0 +1,163 @@
+//! Forces: what attachments pull by, on a grid.
+
+use super::held::PointState;
+use super::points::Held;
+use super::pull::Sources;
+use crate::attachment::images::finest;
+use crate::error::Result;
+use crate::similarity::{Images, PendingEnergies};
+use voxalign_compute::ops::elementwise::constant;
+use voxalign_compute::ops::points::Bounds;
+use voxalign_compute::{Device, Dims};
+use voxalign_image::{Affine, Grid, Index, World};
+
+/// How points of one world get to the other one.
+pub(super) struct Way<'a, D: Device> {
+    /// From the world that they come from to voxels of the grid.
+    pub(super) to_grid: Affine<World, Index>,
+    /// The displacement of the grid that leads to the world they come from, where that moves.
+    pub(super) from: Option<&'a D::Buffer<f32>>,
+    /// The one that leads to the other world, voxels, and the map from voxels to there after it.
+    pub(super) field: &'a D::Buffer<f32>,
+    pub(super) to_world: Affine<Index, World>,
+}
+
+/// Makes forces of derivatives and covectors: at every voxel the derivative of the energy in its displacement, by the
+/// smallest voxel.
+pub(super) struct Forces<D: Device> {
+    pub(super) dims: Dims,
+    /// Spacing of the grid along each axis in units of the smallest.
+    pub(super) spacing: [f64; 3],
+    /// The length of the smallest voxel, mm.
+    pub(super) smallest: f64,
+    /// The force on each side that moves.
+    pub(super) sides: Vec<D::Buffer<f32>>,
+    /// Whether something was added to it since the sum began.
+    is_set: Vec<bool>,
+    /// Room for the derivatives of one attachment, of each side.
+    pub(super) derivatives: Vec<Vec<D::Buffer<f32>>>,
+}
+
+impl<D: Device> Forces<D> {
+    /// Of a grid, on one side or on both.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    pub(super) fn new(device: &D, grid: &Grid, sides: usize) -> Result<Self> {
+        let smallest = finest(grid);
+        Ok(Self {
+            dims: grid.dims(),
+            spacing: grid.spacing().map(|h| h / smallest),
+            smallest,
+            sides: (0..sides).map(|_| Ok(device.alloc(3 * grid.len())?)).collect::<Result<_>>()?,
+            is_set: vec![false; sides],
+            derivatives: (0..sides).map(|_| Vec::new()).collect(),
+        })
+    }
+
+    /// Begins new sums.
+    pub(super) fn begin(&mut self) {
+        self.is_set.fill(false);
+    }
+
+    /// Adds the force on a side of an image that has moved, by the derivative in its values.
+    ///
+    /// # Errors
+    /// What fails on the device.
+    pub(super) fn push(
+        &mut self,
+        device: &D,
+        side: usize,
+        derivative: &D::Buffer<f32>,
+        moved: &D::Buffer<f32>,
+    ) -> Result<()> {
+        let adds = std::mem::replace(&mut self.is_set[side], true);
+        Ok(device.force(derivative, moved, self.dims, self.spacing, adds, &mut self.sides[side])?)
+    }
+
+    /// Ends the sums of images: where there were none, the force is zero.
+    ///
+    /// # Errors
+    /// What fails on the device.
+    pub(super) fn end(&mut self, device: &D) -> Result<()> {
+        for (force, _) in self.sides.iter_mut().zip(&self.is_set).filter(|(_, is_set)| !**is_set) {
+            device.eval_in_place(&constant(0.0), force, &[], &[], None)?;
+        }
+        Ok(())
+    }
+
+    /// Evaluates what pulls: makes the forces of images, and the covectors of the points that are held, where the `ways` from
+    /// each side to the other carry them. Of two sides each is the other's reference.
+    ///
+    /// # Errors
+    /// What fails on the device.
+    pub(super) fn pull(
+        &mut self,
+        device: &D,
+        sources: &mut Sources<'_, D>,
+        images: &[Images<'_, D>],
+        ways: &[Way<'_, D>],
+        points: &mut PointState<D>,
+    ) -> Result<PendingEnergies> {
+        for held in &mut points.held {
+            for (held, way) in held.iter_mut().zip(ways) {
+                held.carry(device, way.field, self.dims)?;
+            }
+        }
+        let points =
+            points.held.iter_mut().map(|held| held.iter_mut().map(Held::carried).collect());
+        let mut room = std::mem::take(&mut self.derivatives);
+        self.begin();
+        let energies = sources.evaluate(device, images, points, &mut room, |channels, room| {
+            for (i, image) in images[channels].iter().enumerate() {
+                let moved = [image.moved, image.reference];
+                for (side, (derivatives, moved)) in room.iter().zip(moved).enumerate() {
+                    self.push(device, side, &derivatives[i], moved)?;
+                }
+            }
+            Ok(())
+        })?;
+        self.derivatives = room;
+        self.end(device)?;
+        Ok(energies)
+    }
+
+    /// Adds the forces of the points that are held, within the bounds of each side; what pulls points pulls the side that leads to
+    /// where they go, and pushes the other.
+    ///
+    /// # Errors
+    /// What fails on the device.
+    pub(super) fn push_points(
+        &mut self,
+        device: &D,
+        ways: &[Way<'_, D>],
+        points: &PointState<D>,
+        bounds: &[Bounds],
+    ) -> Result<()> {
+        let count = self.sides.len();
+        for held in &points.held {
+            for (side, (held, way)) in held.iter().zip(ways).enumerate() {
+                let Some([reach, stiffness]) = &held.reach else { continue };
+                // The second of two moves the moving side, to which fixed points go.
+                let sign = |m: usize| if count == 1 || m != side { 1.0 } else { -1.0 };
+                let signed = |(m, b): (usize, &Bounds)| Bounds {
+                    factors: b.factors.map(|f| sign(m) * f),
+                    ..*b
+                };
+                let bounds: Vec<Bounds> = bounds.iter().enumerate().map(signed).collect();
+                let carriage = held.carriage(way.field, self.dims);
+                let mut forces: Vec<_> = self.sides.iter_mut().collect();
+                device.push_points(
+                    &carriage,
+                    held.at(),
+                    &held.covectors,
+                    reach,
+                    stiffness,
+                    &bounds,
+                    &mut forces,
+                )?;
+            }
+        }
+        Ok(())
+    }
+}
