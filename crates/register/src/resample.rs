@@ -7,6 +7,7 @@
 
 use crate::error::Result;
 use rayon::prelude::*;
+use std::sync::Arc;
 use voxalign_compute::ops::resample::{Interpolation, LabelInterpolation};
 use voxalign_compute::{AffineMap, Device};
 use voxalign_image::{
@@ -22,12 +23,12 @@ pub struct MovingImage<'a, D: Device> {
 }
 
 impl<'a, D: Device> MovingImage<'a, D> {
-    /// Takes the image over; on the CPU without a copy.
+    /// Takes the image over, on the CPU without a copy; an image that others hold as well stays as it is.
     ///
     /// # Errors
     /// Memory that runs out.
-    pub fn new(device: &'a D, image: Volume<f32>) -> Result<Self> {
-        let (grid, data) = image.into_parts();
+    pub fn new(device: &'a D, image: impl Into<Arc<Volume<f32>>>) -> Result<Self> {
+        let (grid, data) = Arc::unwrap_or_clone(image.into()).into_parts();
         Ok(Self { device, grid, data: device.upload_vec(data)? })
     }
 

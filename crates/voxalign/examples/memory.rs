@@ -1,8 +1,9 @@
-//! Registers two images in memory, and brings the second one onto the first: no file is written.
+//! Registers two images in memory, and brings the second one onto the first: no file is written, and both stay as they are.
 //! `cargo run --release -p voxalign --example memory`
 
 #![allow(clippy::print_stdout)]
 
+use std::sync::Arc;
 use voxalign::affine::{Inputs, register};
 use voxalign::options::{AffineMethod, OutputOptions};
 use voxalign::register::linear::AffineOptions;
@@ -10,14 +11,13 @@ use voxalign::{Affine, Auto, Error, Machine, MachineOptions, Silent, Volume, dem
 
 /// The map from the fixed to the moving image, and the moving image on the grid of the fixed one.
 pub fn align(
-    fixed: Volume<f32>,
-    moving: Volume<f32>,
+    fixed: &Arc<Volume<f32>>,
+    moving: &Arc<Volume<f32>>,
     options: &AffineOptions,
 ) -> Result<(Affine, Volume<f32>), Error> {
     let machine = Machine::start(MachineOptions::default(), Auto::Gpu)?;
-    let mut images = Inputs::new(fixed, moving);
-    let found =
-        register(&machine.device, &mut images, options, &OutputOptions::default(), &Silent)?;
+    let images = Inputs::new(Arc::clone(fixed), Arc::clone(moving));
+    let found = register(&machine.device, &images, options, &OutputOptions::default(), &Silent)?;
     println!("verdict: {}", found.result.verdict.summary());
     Ok((found.result.transform, found.views.after.image))
 }
@@ -25,8 +25,8 @@ pub fn align(
 #[allow(dead_code)]
 fn main() -> Result<(), Error> {
     let pair = demo::Pair::load()?;
-    let options = AffineMethod::default().usual(false)?;
-    let (map, warped) = align(pair.fixed, pair.moving, &options)?;
+    let (fixed, moving) = (Arc::new(pair.fixed), Arc::new(pair.moving));
+    let (map, warped) = align(&fixed, &moving, &AffineMethod::default().usual(false)?)?;
     println!("{}{} voxels", map.matrix, warped.data().len());
     Ok(())
 }

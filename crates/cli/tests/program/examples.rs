@@ -23,6 +23,8 @@ mod drr;
 mod memory;
 #[path = "../../../voxalign/examples/memory_mesh.rs"]
 mod memory_mesh;
+#[path = "../../../voxalign/examples/memory_pose.rs"]
+mod memory_pose;
 #[path = "../../../voxalign/examples/pose.rs"]
 mod pose;
 #[path = "../../../voxalign/examples/regress.rs"]
@@ -105,10 +107,10 @@ fn pairs() {
     assert_eq!(same(&place.path("c"), &place.path("d")), good);
 
     // In memory.
-    let volumes = [&fixed, &moving].map(|path| read_volume(path).unwrap());
+    let volumes = [&fixed, &moving].map(|path| std::sync::Arc::new(read_volume(path).unwrap()));
     let [first, second] = volumes;
     let options = AffineMethod::default().usual(false).unwrap();
-    let (map, warped) = memory::align(first, second, &options).unwrap();
+    let (map, warped) = memory::align(&first, &second, &options).unwrap();
     let written = read(place.path("b/affine.tfm"), &Geometry::default()).unwrap();
     let rows = |affine: &voxalign::Affine| affine.rows().as_flattened().to_vec();
     let (written, found) = (rows(&written.to_affine().unwrap()), rows(&map));
@@ -146,6 +148,10 @@ fn x_rays() {
     let line = "pose ct.nii.gz a/ap.png a/lateral.png --geometry a/views.toml --device cpu -o d";
     place.line(line).expect(i32::from(!good));
     assert_eq!(same(&place.path("c"), &place.path("d")), good);
+
+    let machine = voxalign::Machine::start(Default::default(), voxalign::Auto::Cpu).unwrap();
+    let (found, off) = memory_pose::example(&machine.device, 4.0).unwrap();
+    assert!(found.verdict.good && off < 0.5, "{off} mm: {}", found.verdict.summary());
 }
 
 #[test]
@@ -176,6 +182,22 @@ fn surfaces() {
     place.line(line).expect(i32::from(!good));
     let bytes = |name: &str| fs::read(place.path(name)).unwrap();
     assert!(bytes("a.gii") == bytes("b.gii"));
+
+    // In memory.
+    use voxalign::surface::{Job, Voxels, make};
+    let machine = voxalign::Machine::start(Default::default(), voxalign::Auto::Cpu).unwrap();
+    let map = voxalign_io::image::read_labels(&labels).unwrap();
+    let mut job: Job =
+        from_toml(&format!("image = '{labels}'\noutput = 'c.gii'\nlabel = [1]")).unwrap();
+    job.options.shape.triangles = Some(2000);
+    let of = |voxels| make(&machine.device, voxels, &job.options, &voxalign::Silent);
+    let (mesh, found) = of(Voxels::Labels(&map)).unwrap();
+    let (written, _) = voxalign_io::mesh::read(place.path("a.gii"), &Default::default()).unwrap();
+    assert!(mesh.faces() == written.faces());
+    assert_eq!(found.verdict.good, good);
+    let image = read_volume(&labels).unwrap();
+    let said = of(Voxels::Image(&image)).unwrap_err().to_string();
+    assert!(said.contains("give a `level`"), "{said}");
 }
 
 #[test]

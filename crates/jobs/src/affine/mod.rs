@@ -21,7 +21,7 @@ use crate::listener::{Level, Listener};
 use crate::machine::{Auto, Machine};
 use crate::options::{AffineMethod, InitChoice, OutputOptions, Product, Products};
 use crate::pair::{
-    Distances, Pair, PairPaths, Views, landmark_remarks, optional_image, score_figures,
+    Distances, Pair, PairPaths, Views, landmark_remarks, optional_image, outside, score_figures,
 };
 use crate::plan::{self, Plan};
 use crate::run::{
@@ -31,6 +31,7 @@ use crate::run::{
 use crate::staged::Staged;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use std::sync::Arc;
 use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Transform, Volume};
 use voxalign_io::image::{self, DataType};
@@ -129,21 +130,20 @@ pub struct Registered {
     outside: f32,
 }
 
-/// Registers two images in memory; the moving one is let go. Of `written` the interpolation and the value outside
-/// are looked at.
+/// Registers two images in memory. Of `written` the interpolation and the value outside are looked at.
 ///
 /// # Errors
 /// Options that the images do not have, images that cannot be registered, [`Error::Stopped`].
 pub fn register(
     device: &AnyDevice,
-    inputs: &mut Inputs,
+    inputs: &Inputs,
     options: &AffineOptions,
     written: &OutputOptions,
     listener: &dyn Listener,
 ) -> Result<Registered> {
-    inputs.pair.check()?;
+    inputs.pair.rule()?;
     let result = find(device, inputs, options, listener)?;
-    scored(device, &mut inputs.pair, result, written)
+    scored(device, &inputs.pair, Arc::clone(&inputs.pair.moving), result, written)
 }
 
 fn find(
@@ -161,13 +161,14 @@ fn find(
 
 fn scored(
     device: &AnyDevice,
-    pair: &mut Pair,
+    pair: &Pair,
+    moving: Arc<Volume<f32>>,
     result: AffineResult,
     written: &OutputOptions,
 ) -> Result<Registered> {
-    let outside = pair.outside(written);
-    let moving = MovingImage::new(device, pair.take_moving()?)?;
-    let scoring = pair.scoring(written, outside)?;
+    let (rule, outside) = (pair.rule()?, outside(written, &moving));
+    let moving = MovingImage::new(device, moving)?;
+    let scoring = pair.scoring(&rule, (written, outside))?;
     let after = scoring.under(device, &moving, &Transform::Affine(result.transform))?;
     let before = scoring.under(device, &moving, &Transform::identity())?;
     drop(moving);
@@ -203,7 +204,7 @@ impl Job {
 impl Inputs {
     /// Two images.
     #[must_use]
-    pub fn new(fixed: Volume<f32>, moving: Volume<f32>) -> Self {
+    pub fn new(fixed: impl Into<Arc<Volume<f32>>>, moving: impl Into<Arc<Volume<f32>>>) -> Self {
         Self { pair: Pair::new(fixed, moving), fixed_weight: None }
     }
 
@@ -275,7 +276,8 @@ impl crate::Job for Job {
         let result =
             find(device, &inputs, &options, listener).map_err(|e| run::blamed(e, &self.files()))?;
         clock.lap("register");
-        let found = scored(device, &mut inputs.pair, result, &self.written)?;
+        let moving = inputs.pair.take_moving()?;
+        let found = scored(device, &inputs.pair, moving, result, &self.written)?;
         clock.lap("resample");
 
         let dimensions = inputs.pair.dimensions;

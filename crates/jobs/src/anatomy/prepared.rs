@@ -116,7 +116,7 @@ pub(super) fn prepare(
                     _ => Intensities::Calibrated,
                 };
                 let (similarity, weight) = (of.similarity, of.weight);
-                let images = [fixed, moving];
+                let images = [fixed.into(), moving.into()];
                 channels.push(ChannelImages { images, similarity, weight, intensities });
             }
             data => {

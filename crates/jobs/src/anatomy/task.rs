@@ -15,6 +15,7 @@ use crate::pair::Views;
 use crate::run::{self, Input, Output, Run};
 use crate::staged::Staged;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use voxalign_image::{Mesh, PointSet, Transform, Volume, memory};
 use voxalign_io::image::{self, DataType};
 use voxalign_io::mesh;
@@ -35,7 +36,7 @@ const LOSS: f64 = 0.01;
 /// A class on the fixed grid, for the report.
 pub(super) struct Class {
     name: String,
-    fixed: Volume<f32>,
+    fixed: Arc<Volume<f32>>,
     before: Volume<f32>,
     after: Volume<f32>,
 }
@@ -126,7 +127,7 @@ impl Task for OfAnatomies<'_> {
             let ChannelImages { images: [ours, theirs], .. } = channel;
             let outside = match kind {
                 Kind::Probability => 0.0,
-                _ => run.output.outside().unwrap_or_else(|| files::background(&theirs)),
+                _ => run.output.outside().unwrap_or_else(|| files::background(&*theirs)),
             };
             let moving = MovingImage::new(&machine.device, theirs)?;
             let interpolation = run.output.interpolation().of_image()?;

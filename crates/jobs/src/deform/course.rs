@@ -3,15 +3,15 @@
 
 use super::fields::{Fields, Writing, displacement, field_files, write_transform, writers};
 use super::{
-    AffineChoice, AffinePart, ChannelImages, Inputs, Scored, affine_part, record, unfit,
-    with_affine_part,
+    AffineChoice, AffinePart, ChannelImages, Found, Inputs, Scored, affine_part, evidence, record,
+    unfit, with_affine_part,
 };
 use crate::error::{Error, Result};
 use crate::files;
 use crate::listener::{Listener, check};
 use crate::machine::Machine;
 use crate::options::{InitChoice, Product};
-use crate::pair::{Views, score_figures};
+use crate::pair::{Views, outside, score_figures};
 use crate::remedy::Speaker;
 use crate::run::{
     self, Done, Input, Output, RECORD, REPORT, Read, Run, TRANSFORM, TRANSFORM_FSL, WARPED,
@@ -155,7 +155,7 @@ impl Course<'_> {
         let mut staged = Staged::new(run.folder, listener)?;
         run.say_grids(&grids);
         let blamed = |e| run::blamed(e, &task.files());
-        let AffinePart { start, found, rival } =
+        let AffinePart { start, found, rival, seen } =
             affine_part(device, &inputs, listener).map_err(blamed)?;
         check(listener)?;
         clock.lap("affine");
@@ -168,17 +168,18 @@ impl Course<'_> {
         let input = inputs.as_input(self.similarity, start);
         let result = register_deformable(device, &input, matching, listener).map_err(blamed)?;
         drop(input);
-        let (images_pull, has_points) = (inputs.images_pull(), inputs.has_points());
+        let pulls = inputs.pulls();
         let channels = std::mem::take(&mut inputs.channels);
         inputs.shapes.clear();
         clock.lap("register");
 
-        let outside = inputs.pair.outside(run.output);
+        let outside = outside(run.output, &inputs.pair.moving);
         let of = (task.parameters(outside), run);
         let mut record = record::record(of, &result, found.as_ref(), machine);
         record.inputs = input_records;
         let verdict = with_affine_part(result.verdict, found.as_ref());
-        let DeformResult { forward, inverse, jacobian, measures, scales, path, .. } = result;
+        let DeformResult { forward, inverse, jacobian, measures, scales, path, foreground, .. } =
+            result;
 
         let dimensions = inputs.pair.dimensions;
         if run.writes(Product::Affine) {
@@ -216,21 +217,20 @@ impl Course<'_> {
             };
             let mut writing = Writing(fields.map(|fields| scope.spawn(move || write(fields))));
             let of = (run.output, outside);
-            let scored = Scored::of(device, &mut inputs.pair, &whole, (start, rival), of)?;
-            let mut verdict = scored.judged(verdict, &measures, grids[0].len(), images_pull);
-            let (views, evidence) = (scored.views, scored.evidence);
+            let evidence = evidence(device, &inputs.pair, seen, (&start, &whole))?;
+            let moving = inputs.pair.take_moving()?;
+            let scored =
+                Scored::of(device, (&inputs.pair, moving), &whole, (start, rival), foreground, of)?;
+            let measures = &measures;
+            let found = Found { pulls, verdict, measures, evidence, start, whole: &whole };
+            let (verdict, distances) = inputs.judged(found, &scored, [&grids[0], &grids[1]]);
+            let views = scored.views;
             if let Some(deformation) = &mut record.deformation {
                 deformation.evidence = evidence;
             }
-            if has_points {
-                verdict = verdict.with(views.after.scores.pays(&views.before.scores));
-            }
-            if let Some(distances) = inputs.distances(start, &whole) {
-                verdict = distances.judged(verdict, &grids[0]);
-                verdict.remarks.extend(inputs.landmark_remarks([&grids[0], &grids[1]]));
+            if let Some(distances) = distances {
                 record.landmarks = distances.note(&mut record.figures);
             }
-            verdict.remarks.extend(inputs.pair.remarks(&views));
             let verdict = task.judged(verdict, &views, &mut record);
             record.verdict = caller.worded(verdict, Speaker::Deform);
             clock.lap("resample");

@@ -274,7 +274,7 @@ impl crate::Job for Job {
             let image =
                 |path: &Path| files::image(path, listener).map_err(|e| e.at(text!("`channel`")));
             let channel = |c: &Channel| {
-                let images = [image(&c.fixed)?, image(&c.moving)?];
+                let images = [image(&c.fixed)?.into(), image(&c.moving)?.into()];
                 let (similarity, weight) = (c.similarity, c.weight);
                 Ok(ChannelImages {
                     images,

@@ -31,16 +31,17 @@ pub use method::{AffineChoice, Channel, DeformMethod};
 use crate::error::{Error, Result};
 use crate::listener::{Listener, Quiet, check};
 use crate::options::{OutputOptions, usual_affine};
-use crate::pair::{Distances, Pair, Views, landmark_remarks};
+use crate::pair::{Distances, Pair, Views, landmark_remarks, outside};
 use fields::displacement;
+use std::sync::Arc;
 use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Affine, Grid, Transform, VectorField, Volume};
 use voxalign_register::attachment::Landmarks;
-use voxalign_register::diffeo::calibrate::foreground_threshold;
 use voxalign_register::diffeo::{
     ChannelInput, DeformInput, DeformResult, DeformationEvidence, Intensities, Matching,
     Preparation, ShapeInput, check_start, object_of, register_deformable,
 };
+use voxalign_register::evidence::Seen;
 use voxalign_register::linear::{AffineOptions, AffineResult, Init, register_affine, see};
 use voxalign_register::measures::FieldMeasures;
 use voxalign_register::resample::MovingImage;
@@ -52,7 +53,7 @@ use voxalign_register::{RegisterError, Remedy, Verdict};
 #[derive(Debug, Clone)]
 pub struct ChannelImages {
     /// The fixed and the moving one.
-    pub images: [Volume<f32>; 2],
+    pub images: [Arc<Volume<f32>>; 2],
     /// How they are compared.
     pub similarity: Similarity,
     /// The factor of that energy.
@@ -109,6 +110,8 @@ struct AffinePart {
     found: Option<AffineResult>,
     /// The best one, where another was given.
     rival: Option<AffineResult>,
+    /// The images as evidence looks at them, where a registration has.
+    seen: Option<Arc<Seen>>,
 }
 
 /// Finds the affine part; a start that was given is compared with the best affine map at the end.
@@ -122,68 +125,69 @@ fn affine_part(
     let Some(start) = inputs.start else {
         let options = AffineOptions { init: inputs.init.clone(), ..options.clone() };
         let found = register_affine(device, &input, &options, listener)?;
-        return Ok(AffinePart { start: found.transform, found: Some(found), rival: None });
+        let (start, seen) = (found.transform, found.seen.clone());
+        return Ok(AffinePart { start, found: Some(found), rival: None, seen });
     };
     if !inputs.with_rival {
-        return Ok(AffinePart { start, found: None, rival: None });
+        return Ok(AffinePart { start, found: None, rival: None, seen: None });
     }
     let rival = match register_affine(device, &input, options, &Quiet(listener)) {
-        Ok(rival) => Some(rival).filter(|f| f.verdict.good),
+        Ok(rival) => Some(rival),
         Err(e) if e.is_of_images() => None,
         Err(e) => return Err(e),
     };
-    Ok(AffinePart { start, found: None, rival })
+    let seen = rival.as_ref().and_then(|rival| rival.seen.clone());
+    Ok(AffinePart { start, found: None, rival: rival.filter(|f| f.verdict.good), seen })
 }
 
-/// Registers images in memory; the moving one, and those of further channels, are let go. Of `written` the interpolation and
-/// the value outside are looked at.
+/// Registers images in memory. Of `written` the interpolation and the value outside are looked at.
 ///
 /// # Errors
 /// Images that cannot be registered, an affine part from which no deformation can start, [`Error::Stopped`].
 pub fn register(
     device: &AnyDevice,
-    inputs: &mut Inputs,
+    inputs: &Inputs,
     similarity: Similarity,
     matching: &Matching,
     written: &OutputOptions,
     listener: &dyn Listener,
 ) -> Result<Registered> {
-    inputs.pair.check()?;
-    let moving = inputs.pair.moving.grid().clone();
-    let AffinePart { start, found, rival } = affine_part(device, inputs, listener)?;
+    let pair = &inputs.pair;
+    let outside = outside(written, &pair.moving);
+    pair.rule()?;
+    let AffinePart { start, found, rival, seen } = affine_part(device, inputs, listener)?;
     check(listener)?;
     check_start(&start, matching.model)?;
     let input = inputs.as_input(similarity, start);
     let mut deformation = register_deformable(device, &input, matching, listener)?;
-    drop(input);
-    let (images_pull, has_points) = (inputs.images_pull(), inputs.has_points());
-    inputs.channels.clear();
-    let outside = inputs.pair.outside(written);
     // Lent to a transform while the result is scored.
     let none = VectorField::zeros(Grid::axis_aligned([1; 3], [1.0; 3])?);
     let field = std::mem::replace(&mut deformation.forward, none);
     let whole = Transform::Composite(vec![displacement(field), Transform::Affine(start)]);
-    let scored = Scored::of(device, &mut inputs.pair, &whole, (start, rival), (written, outside))?;
-    let distances = inputs.distances(start, &whole);
+    let evidence = evidence(device, pair, seen, (&start, &whole))?;
+    let scored = Scored::of(
+        device,
+        (pair, Arc::clone(&pair.moving)),
+        &whole,
+        (start, rival),
+        deformation.foreground,
+        (written, outside),
+    )?;
+    let to_judge = Found {
+        pulls: inputs.pulls(),
+        verdict: with_affine_part(deformation.verdict.clone(), found.as_ref()),
+        measures: &deformation.measures,
+        evidence,
+        start,
+        whole: &whole,
+    };
+    let (verdict, _) = inputs.judged(to_judge, &scored, [pair.fixed.grid(), pair.moving.grid()]);
     if let Transform::Composite(parts) = whole
         && let Some(Transform::Displacement(field)) = parts.into_iter().next()
     {
         deformation.forward = field.into_field();
     }
-    let verdict = with_affine_part(deformation.verdict.clone(), found.as_ref());
-    let voxels = inputs.pair.fixed.grid().len();
-    let mut verdict = scored.judged(verdict, &deformation.measures, voxels, images_pull);
-    let (views, evidence) = (scored.views, scored.evidence);
-    if has_points {
-        verdict = verdict.with(views.after.scores.pays(&views.before.scores));
-    }
-    if let Some(distances) = distances {
-        let grids = [inputs.pair.fixed.grid(), &moving];
-        verdict = distances.judged(verdict, grids[0]);
-        verdict.remarks.extend(inputs.landmark_remarks(grids));
-    }
-    verdict.remarks.extend(inputs.pair.remarks(&views));
-    Ok(Registered { affine: found, deformation, views, evidence, verdict })
+    Ok(Registered { affine: found, deformation, views: scored.views, evidence, verdict })
 }
 
 /// The verdict on a deformation after that on its affine part.
@@ -194,80 +198,79 @@ fn with_affine_part(verdict: Verdict, affine: Option<&AffineResult>) -> Verdict 
     }
 }
 
+/// What the images say of a whole transform, whatever similarity drove the deformation; none where one of them is constant.
+fn evidence(
+    device: &AnyDevice,
+    pair: &Pair,
+    seen: Option<Arc<Seen>>,
+    (start, whole): (&Affine, &Transform),
+) -> Result<Option<DeformationEvidence>> {
+    let seen = match seen.map_or_else(|| see(device, &pair.as_affine_input()).map(Arc::new), Ok) {
+        Ok(seen) => seen,
+        Err(e) if e.is_of_images() => return Ok(None),
+        Err(e) => return Err(e.into()),
+    };
+    Ok(Some(DeformationEvidence::new(&seen, start, whole)))
+}
+
 /// The moving image on the fixed one.
 struct Scored {
     views: Views,
     /// By the best affine map, where that is not the start.
     rival: Option<Scores>,
-    /// What the images say, whatever similarity drove the deformation; none where one of them is constant.
-    evidence: Option<DeformationEvidence>,
 }
 
 impl Scored {
     /// Brings the moving image to the fixed one by the result, by the affine map alone, and by its rival.
     fn of(
         device: &AnyDevice,
-        pair: &mut Pair,
+        (pair, moving): (&Pair, Arc<Volume<f32>>),
         whole: &Transform,
         (start, rival): (Affine, Option<AffineResult>),
-        (written, outside): (&OutputOptions, f32),
+        foreground: [Option<f32>; 2],
+        output: (&OutputOptions, f32),
     ) -> Result<Self> {
-        let evidence = match see(device, &pair.as_affine_input()) {
-            Ok(seen) => Some(DeformationEvidence::new(&seen, &start, whole)),
-            Err(e) if e.is_of_images() => None,
-            Err(e) => return Err(e.into()),
-        };
-        let moving = pair.take_moving()?;
         // A mask says by itself what counts.
-        let masked = pair.fixed_mask.is_some();
-        let moving_above = match foreground_threshold(moving.data()) {
-            Some((_, above)) if !masked => above,
-            _ => f32::NEG_INFINITY,
-        };
-        let object = object_of(&pair.fixed, pair.fixed_mask.as_ref());
+        let moving_above = foreground[1].filter(|_| pair.fixed_mask.is_none());
+        let moving_above = moving_above.unwrap_or(f32::NEG_INFINITY);
+        let object = object_of(&pair.fixed, foreground[0], pair.fixed_mask.as_ref());
         let tissue = object.map(|object| Tissue { object, moving_above });
         let moving = MovingImage::new(device, moving)?;
-        let scoring = Scoring { tissue, ..pair.scoring(written, outside)? };
+        let rule = pair.rule()?;
+        let scoring = Scoring { tissue, ..pair.scoring(&rule, output)? };
         let after = scoring.under(device, &moving, whole)?;
         let before: Resampled = scoring.under(device, &moving, &Transform::Affine(start))?;
         let rival = rival.map(|rival| {
             let rival = Transform::Affine(rival.transform);
             Ok::<_, Error>(scoring.under(device, &moving, &rival)?.scores)
         });
-        Ok(Self { views: Views { before, after }, rival: rival.transpose()?, evidence })
+        Ok(Self { views: Views { before, after }, rival: rival.transpose()? })
     }
+}
 
-    /// The verdict with what the images say: `voxels` is the number of those of the fixed one.
-    /// Where images pull, a deformation has to earn what it bends in them; pictures that were drawn of shapes tell too little for that.
-    fn judged(
-        &self,
-        verdict: Verdict,
-        measures: &FieldMeasures,
-        voxels: usize,
-        images_pull: bool,
-    ) -> Verdict {
-        let Views { before, after } = &self.views;
-        let (worse, remedy) = match &self.rival {
-            Some(rival) => (rival, Remedy::BetterStart),
-            None => (&before.scores, Remedy::OtherAffinePart),
-        };
-        let energy = measures.harmonic_energy_of_object(voxels).filter(|_| images_pull);
-        let earns = energy.and_then(|energy| after.scores.earns(energy));
-        let agreement = self.evidence.filter(|_| images_pull);
-        let plain = after.scores.agreement.is_some_and(|a| a.plain);
-        let verdict = agreement
-            .into_iter()
-            .flat_map(|evidence| evidence.checks(plain))
-            .fold(verdict, |verdict, check| verdict.with(Some(check)));
-        let verdict = verdict.with(after.scores.worth(worse, remedy));
-        verdict.with(after.scores.agrees()).with(earns)
-    }
+/// What pulls in a deformation.
+#[derive(Clone, Copy)]
+struct Pulls {
+    images: bool,
+    points: bool,
+}
+
+/// A deformation that is to be judged.
+struct Found<'a> {
+    pulls: Pulls,
+    /// What the registration says of it.
+    verdict: Verdict,
+    measures: &'a FieldMeasures,
+    evidence: Option<DeformationEvidence>,
+    /// The affine part, and the whole.
+    start: Affine,
+    whole: &'a Transform,
 }
 
 impl Inputs {
     /// Two images, of which an affine registration finds where the deformation starts.
     #[must_use]
-    pub fn new(fixed: Volume<f32>, moving: Volume<f32>) -> Self {
+    pub fn new(fixed: impl Into<Arc<Volume<f32>>>, moving: impl Into<Arc<Volume<f32>>>) -> Self {
         let pair = Pair::new(fixed, moving);
         let (init, way) = (Init::default(), usual_affine(pair.fixed.grid().is_2d()));
         let preparation = Preparation::default();
@@ -287,36 +290,60 @@ impl Inputs {
         }
     }
 
-    /// Whether images pull.
-    fn images_pull(&self) -> bool {
-        self.weight > 0.0 || self.channels.iter().any(|c| c.weight > 0.0)
+    fn pulls(&self) -> Pulls {
+        let images = self.weight > 0.0 || self.channels.iter().any(|c| c.weight > 0.0);
+        Pulls { images, points: self.landmarks.is_some() || !self.shapes.is_empty() }
     }
 
-    /// Whether points pull beside images that do.
-    fn has_points(&self) -> bool {
-        self.images_pull() && (self.landmarks.is_some() || !self.shapes.is_empty())
-    }
-
-    /// How far landmarks are apart by the affine part and by the whole.
-    fn distances(&self, start: Affine, whole: &Transform) -> Option<Distances> {
-        let pairs = self.landmarks.as_ref()?.pairs();
-        let grid = self.pair.fixed.grid();
-        Some(Distances::of(pairs, &Transform::Affine(start), whole, grid))
-    }
-
-    /// What to say of where they lie on the images of these grids.
-    fn landmark_remarks(&self, grids: [&Grid; 2]) -> Vec<String> {
-        self.landmarks.as_ref().map_or_else(Vec::new, |l| landmark_remarks(l.pairs(), grids))
+    /// The verdict with what the images and the landmarks say, and how far landmarks are apart.
+    ///
+    /// Where images pull, a deformation has to earn what it bends in them; pictures that were drawn of shapes tell too little
+    /// for that.
+    fn judged(
+        &self,
+        found: Found<'_>,
+        scored: &Scored,
+        grids: [&Grid; 2],
+    ) -> (Verdict, Option<Distances>) {
+        let Found { pulls, mut verdict, measures, evidence, start, whole } = found;
+        let Views { before, after } = &scored.views;
+        let (before, after) = (&before.scores, &after.scores);
+        let (worse, remedy) = match &scored.rival {
+            Some(rival) => (rival, Remedy::BetterStart),
+            None => (before, Remedy::OtherAffinePart),
+        };
+        if pulls.images
+            && let Some(evidence) = evidence
+        {
+            let plain = after.agreement.is_some_and(|a| a.plain);
+            for check in evidence.checks(plain) {
+                verdict = verdict.with(Some(check));
+            }
+        }
+        let energy = measures.harmonic_energy_of_object(grids[0].len()).filter(|_| pulls.images);
+        let earns = energy.and_then(|energy| after.earns(energy));
+        verdict = verdict.with(after.worth(worse, remedy)).with(after.agrees()).with(earns);
+        if pulls.images && pulls.points {
+            verdict = verdict.with(after.pays(before));
+        }
+        let distances = self.landmarks.as_ref().map(|landmarks| {
+            let of = Distances::of(landmarks.pairs(), &Transform::Affine(start), whole, grids[0]);
+            verdict = of.judged(std::mem::take(&mut verdict), grids[0]);
+            verdict.remarks.extend(landmark_remarks(landmarks.pairs(), grids));
+            of
+        });
+        verdict.remarks.extend(self.pair.remarks(&scored.views));
+        (verdict, distances)
     }
 
     fn as_input(&self, similarity: Similarity, affine: Affine) -> DeformInput<'_> {
-        let (fixed, moving) = (&self.pair.fixed, &self.pair.moving);
+        let (fixed, moving) = (&*self.pair.fixed, &*self.pair.moving);
         let first = ChannelInput::new(fixed, moving, similarity);
         let mut channels = vec![ChannelInput { weight: self.weight, ..first }];
         for ChannelImages { images: [fixed, moving], similarity, weight, intensities } in
             &self.channels
         {
-            let channel = ChannelInput::new(fixed, moving, *similarity);
+            let channel = ChannelInput::new(&**fixed, &**moving, *similarity);
             let (weight, intensities) = (*weight, *intensities);
             channels.push(ChannelInput { weight, intensities, ..channel });
         }

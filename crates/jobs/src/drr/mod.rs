@@ -26,7 +26,7 @@ use crate::machine::{Auto, Machine};
 use crate::options::ReportOption;
 use crate::plan::{self, Plan};
 use crate::projection::{Ct, CtOptions, NamedView, VIEWS, ViewOptions, is_within, short};
-use crate::run::{Caller, Clock, Done, Input, RECORD, REPORT, Role, check_outputs, conclude};
+use crate::run::{Caller, Done, Input, RECORD, REPORT, Read, Role, check_outputs, conclude};
 use crate::run::{check_written, inputs, record, written};
 use crate::staged::Staged;
 use images::{KEPT, Maker, PICTURES};
@@ -150,7 +150,7 @@ fn outside(view: &NamedView, pose: &Pose, ct: &Grid) -> Result<()> {
 
 impl crate::Job for Job {
     type Record = DrrRecord;
-    type Inputs = ();
+    type Inputs = Read<Ct>;
     const NAME: &'static str = "drr";
     const AUTO: Auto = Auto::Cpu;
 
@@ -196,25 +196,24 @@ impl crate::Job for Job {
         Ok(Plan { writes, ..plan }.taking(taken))
     }
 
-    fn read(&self, _: &Caller, _: &dyn Listener) -> Result<()> {
-        Ok(())
+    fn read(&self, caller: &Caller, listener: &dyn Listener) -> Result<Read<Ct>> {
+        let files = self.files(caller);
+        Read::of(|_| inputs(&files, listener), || self.material.read(&self.ct, listener))
     }
 
     fn find(
         &self,
         machine: &Machine,
-        (): (),
+        read: Read<Ct>,
         caller: &Caller,
         listener: &dyn Listener,
     ) -> Result<Done<DrrRecord>> {
-        let mut clock = Clock::start();
-        let files = self.files(caller);
-        let read = inputs(&files, listener)?;
-        let Ct { volume, parameters, dicom } = self.material.read(&self.ct, listener)?;
+        let mut clock = read.clock();
+        let Read { inputs: Ct { volume, parameters, dicom }, records: read, .. } = read;
         let views = self.views.views(volume.grid(), listener)?;
         let poses = self.place.read(volume.grid(), listener)?;
         let written = self.written(&views, poses.len());
-        check_written(&self.output, &written, &files)?;
+        check_written(&self.output, &written, &self.files(caller))?;
         clock.lap("read");
         let grid = volume.grid().clone();
         for view in &views {

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use voxalign_image::{Grid, LabelMap, Volume};
 use voxalign_io::image::ReadOptions;
 use voxalign_io::names::{LabelNames, read_label_names};
@@ -213,7 +214,7 @@ impl MaskPaths {
         pair.fixed_labels = labels(&self.fixed_labels, "fixed_labels")?;
         pair.moving_labels = labels(&self.moving_labels, "moving_labels")?;
         pair.label_names = label_names(&self.label_names, listener)?;
-        pair.check()?;
+        pair.rule()?;
         Ok(pair)
     }
 }
@@ -241,9 +242,9 @@ pub(crate) fn optional_image(
 #[derive(Debug, Clone)]
 pub struct Pair {
     /// The image that stays.
-    pub fixed: Volume<f32>,
+    pub fixed: Arc<Volume<f32>>,
     /// The image that is brought to it.
-    pub moving: Volume<f32>,
+    pub moving: Arc<Volume<f32>>,
     /// What counts of the fixed image, above 0, on its grid.
     pub fixed_mask: Option<Volume<f32>>,
     /// What counts of the moving image, above 0, on its grid.
@@ -258,14 +259,13 @@ pub struct Pair {
     pub dimensions: usize,
     /// What is odd about the two images.
     oddities: Vec<String>,
-    /// Which labels count.
-    rule: OverlapRule,
 }
 
 impl Pair {
-    /// Two images.
+    /// Two images, which may be shared with others.
     #[must_use]
-    pub fn new(fixed: Volume<f32>, moving: Volume<f32>) -> Self {
+    pub fn new(fixed: impl Into<Arc<Volume<f32>>>, moving: impl Into<Arc<Volume<f32>>>) -> Self {
+        let (fixed, moving) = (fixed.into(), moving.into());
         let dimensions = if fixed.grid().is_2d() { 2 } else { 3 };
         let mut oddities = Vec::new();
         if fixed == moving {
@@ -281,30 +281,33 @@ impl Pair {
             label_names: LabelNames::default(),
             dimensions,
             oddities,
-            rule: OverlapRule::default(),
         }
     }
 
-    /// Finds which labels count: those of both maps, of which the first is on the grid of the fixed image.
+    /// Which labels count: those of both maps, of which the first is on the grid of the fixed image.
     ///
     /// # Errors
     /// A map on another grid; no label in common.
-    pub(crate) fn check(&mut self) -> Result<()> {
-        if let (Some(fixed), Some(moving)) = (&self.fixed_labels, &self.moving_labels) {
-            self.rule = label_rule(fixed, moving, self.fixed.grid())?;
+    pub(crate) fn rule(&self) -> Result<OverlapRule> {
+        match (&self.fixed_labels, &self.moving_labels) {
+            (Some(fixed), Some(moving)) => label_rule(fixed, moving, self.fixed.grid()),
+            _ => Ok(OverlapRule::default()),
         }
-        Ok(())
     }
 
     /// How the moving image is resampled onto the fixed one and scored.
-    pub(crate) fn scoring(&self, output: &OutputOptions, outside: f32) -> Result<Scoring<'_>> {
+    pub(crate) fn scoring<'a>(
+        &'a self,
+        rule: &'a OverlapRule,
+        (output, outside): (&OutputOptions, f32),
+    ) -> Result<Scoring<'a>> {
         Ok(Scoring {
             fixed: &self.fixed,
             fixed_mask: self.fixed_mask.as_ref(),
             fixed_labels: self.fixed_labels.as_ref(),
             moving_labels: self.moving_labels.as_ref(),
             tissue: None,
-            rule: &self.rule,
+            rule,
             interpolation: output.interpolation().of_image()?,
             outside,
         })
@@ -324,26 +327,26 @@ impl Pair {
         remarks
     }
 
-    /// The value outside of the moving image: what was asked for, else 0, or, of images such as CT
-    /// whose background is below 0, the smallest value.
-    pub(crate) fn outside(&self, output: &OutputOptions) -> f32 {
-        output.outside().unwrap_or_else(|| files::background(&self.moving))
-    }
-
     /// What an affine registration takes.
     pub(crate) fn as_affine_input(&self) -> AffineInput<'_> {
         AffineInput {
             fixed_mask: self.fixed_mask.as_ref().map(Into::into),
             moving_mask: self.moving_mask.as_ref().map(Into::into),
-            ..AffineInput::new(&self.fixed, &self.moving)
+            ..AffineInput::new(&*self.fixed, &*self.moving)
         }
     }
 
     /// Takes the moving image out once it has been registered; one voxel is left.
-    pub(crate) fn take_moving(&mut self) -> Result<Volume<f32>> {
+    pub(crate) fn take_moving(&mut self) -> Result<Arc<Volume<f32>>> {
         let one = Volume::filled(Grid::axis_aligned([1; 3], [1.0; 3])?, 0.0);
-        Ok(std::mem::replace(&mut self.moving, one))
+        Ok(std::mem::replace(&mut self.moving, one.into()))
     }
+}
+
+/// The value outside of a moving image: what was asked for, else 0, or, of images such as CT whose background is below 0, the
+/// smallest value.
+pub(crate) fn outside(output: &OutputOptions, moving: &Volume<f32>) -> f32 {
+    output.outside().unwrap_or_else(|| files::background(moving))
 }
 
 /// Which labels count, of two maps of which the first is on the grid of the fixed image.

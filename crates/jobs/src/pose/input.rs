@@ -11,9 +11,9 @@ use voxalign_io::xray::{self, Signal, geometry};
 use voxalign_options::{Text, text};
 use voxalign_register::Choice;
 
-/// An X-ray image that was read.
+/// An X-ray image, with where it was taken from.
 #[derive(Debug)]
-pub(super) struct XrayInput {
+pub struct XrayInput {
     pub(super) name: String,
     pub(super) path: PathBuf,
     pub(super) geometry: XrayGeometry,
@@ -26,6 +26,32 @@ pub(super) struct XrayInput {
     /// Values of the file, of all frames.
     pub(super) stored: usize,
     pub(super) region: Option<[usize; 4]>,
+}
+
+impl XrayInput {
+    /// Of line integrals of attenuation, row after row; its name is that of files that are made of it.
+    ///
+    /// # Errors
+    /// Another number of values than the geometry has pixels.
+    pub fn new(name: &str, geometry: XrayGeometry, values: Vec<f32>) -> Result<Self> {
+        let pixels = geometry.dims().iter().product::<usize>();
+        if values.len() != pixels {
+            return Err(Error::input(text!(
+                "the X-ray image '{name}' has {} values, and its geometry {pixels} pixels",
+                values.len()
+            )));
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            path: PathBuf::from(name),
+            geometry,
+            assumed: false,
+            stored_as: Values::Attenuation,
+            stored: values.len(),
+            values,
+            region: None,
+        })
+    }
 }
 
 /// An X-ray image as it is named, with its view where there are views.

@@ -12,6 +12,9 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! A CT and X-ray images that are in memory are its [`Inputs`], which [`find`](crate::Job::find) takes on a device that runs
+//! already; [`PreparedCt`] stays there for one pose after the other, and writes nothing.
 
 mod advice;
 mod border;
@@ -23,6 +26,7 @@ mod start;
 mod targets;
 mod track;
 
+pub use input::XrayInput;
 pub use options::{Method, Pixels};
 pub use start::{PoseInit, StartOptions};
 pub use track::{Storage, StreamOptions};
@@ -35,11 +39,11 @@ use crate::options::{ReportOption, as_text, texts};
 use crate::plan::{self, Plan};
 use crate::projection::{Ct, CtOptions, VIEWS, Whole, behind, check_region, is_within, may_see};
 use crate::run::{
-    Caller, Clock, Done, Input, RECORD, REPORT, Role, TRANSFORM, check_outputs, check_written,
+    Caller, Done, Input, RECORD, REPORT, Read, Role, TRANSFORM, check_outputs, check_written,
     conclude, inputs, written,
 };
 use crate::staged::Staged;
-use input::{Reading, Values, XrayInput};
+use input::{Reading, Values};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::PathBuf;
@@ -122,6 +126,15 @@ pub struct Job {
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub report: ReportOption,
+}
+
+/// A CT, and X-ray images of it.
+#[derive(Debug)]
+pub struct Inputs {
+    /// The CT.
+    pub ct: Ct,
+    /// Its X-ray images.
+    pub xrays: Vec<XrayInput>,
 }
 
 impl Job {
@@ -401,7 +414,7 @@ fn drr(name: &str) -> String {
 
 impl crate::Job for Job {
     type Record = PoseRecord;
-    type Inputs = ();
+    type Inputs = Read<Inputs>;
     const NAME: &'static str = "pose";
     const AUTO: Auto = Auto::Gpu;
 
@@ -466,32 +479,39 @@ impl crate::Job for Job {
         Ok(plan.taking(plan::BASE + read.max(searched)))
     }
 
-    fn read(&self, _: &Caller, _: &dyn Listener) -> Result<()> {
-        Ok(())
-    }
-
-    fn find(
-        &self,
-        machine: &Machine,
-        (): (),
-        caller: &Caller,
-        listener: &dyn Listener,
-    ) -> Result<Done<PoseRecord>> {
+    fn read(&self, caller: &Caller, listener: &dyn Listener) -> Result<Read<Inputs>> {
         if self.is_sequence() {
             return Err(Error::input(text!(
                 "`stream` names a sequence, which has a pose for each frame"
             )));
         }
-        let mut clock = Clock::start();
-        let mut views = self.images(listener)?;
-        let paths: Vec<_> = views.iter().map(|v| v.path.clone()).collect();
         let tables = self.tables();
-        let files = self.files(&paths, &tables, caller);
+        let files = |read: &Inputs| {
+            let paths: Vec<_> = read.xrays.iter().map(|v| v.path.clone()).collect();
+            inputs(&self.files(&paths, &tables, caller), listener)
+        };
+        let read = || {
+            let xrays = self.images(listener)?;
+            let paths: Vec<_> = xrays.iter().map(|v| v.path.clone()).collect();
+            let written = self.written(xrays.iter().map(|v| v.name.as_str()));
+            // Those that views name are inputs as well.
+            check_written(&self.output, &written, &self.files(&paths, &tables, caller))?;
+            Ok(Inputs { ct: self.material.read(&self.ct, listener)?, xrays })
+        };
+        Read::of(files, read)
+    }
+
+    fn find(
+        &self,
+        machine: &Machine,
+        read: Read<Inputs>,
+        caller: &Caller,
+        listener: &dyn Listener,
+    ) -> Result<Done<PoseRecord>> {
+        let mut clock = read.clock();
+        let Read { inputs: Inputs { ct, xrays: mut views }, records: read, .. } = read;
+        let Ct { volume, parameters, .. } = ct;
         let written = self.written(views.iter().map(|v| v.name.as_str()));
-        // Those that views name are inputs as well.
-        check_written(&self.output, &written, &files)?;
-        let read = inputs(&files, listener)?;
-        let Ct { volume, parameters, .. } = self.material.read(&self.ct, listener)?;
         let named: Vec<_> = views.iter().map(XrayInput::named).collect();
         let start = self.start.read(volume.grid(), &named, listener)?;
         let options = self.pose_options(volume.grid())?;

@@ -84,15 +84,24 @@ const ENERGY: f64 = 70.0;
 /// What the largest value of `relative` attenuates, 1/mm: dense bone.
 const DENSE: f64 = 0.05;
 
-/// A CT that was read.
+/// A CT, as X-rays see it.
 #[derive(Debug)]
-pub(crate) struct Ct {
+pub struct Ct {
     /// Attenuations, 1/mm.
     pub(crate) volume: Volume<f32>,
     /// How they were made, for the record.
     pub(crate) parameters: Value,
     /// One of its files, where these are DICOM.
     pub(crate) dicom: Option<PathBuf>,
+}
+
+impl Ct {
+    /// Of attenuations, 1/mm; [`Attenuation`](voxalign_register::projection::Attenuation) makes them of Hounsfield units.
+    #[must_use]
+    pub fn new(attenuations: Volume<f32>) -> Self {
+        let parameters = json!({ "units": Units::Attenuation.name() });
+        Self { volume: attenuations, parameters, dicom: None }
+    }
 }
 
 impl CtOptions {

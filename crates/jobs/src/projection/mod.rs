@@ -7,7 +7,7 @@ mod place;
 mod table;
 mod views;
 
-pub use ct::{CtOptions, Units};
+pub use ct::{Ct, CtOptions, Units};
 pub use numbers::{Numbers, Whole};
 pub use table::ViewTable;
 
@@ -16,7 +16,6 @@ pub use views::{Preset, ViewOptions};
 /// The table of the views, in the folder that simulated images are written to.
 pub(crate) const VIEWS: &str = "views.toml";
 
-pub(crate) use ct::Ct;
 pub(crate) use names::{stem, unique};
 pub(crate) use numbers::short;
 pub(crate) use place::{behind, in_room, is_within, may_see, read_pose};

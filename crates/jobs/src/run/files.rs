@@ -69,7 +69,7 @@ impl<R: Judged> Done<R> {
     }
 }
 
-/// What was read before a registration begins.
+/// What was read before the work begins; what is in memory becomes it by [`From`].
 #[derive(Debug)]
 pub struct Read<T> {
     pub(crate) inputs: T,
@@ -77,11 +77,36 @@ pub struct Read<T> {
     seconds: f64,
 }
 
+/// Inputs that are in memory, and of no file.
+impl<T> From<T> for Read<T> {
+    fn from(inputs: T) -> Self {
+        Self { inputs, records: Vec::new(), seconds: 0.0 }
+    }
+}
+
 impl<T> Read<T> {
+    /// Reads inputs, which are of these files.
+    pub(crate) fn of(
+        files: impl FnOnce(&T) -> Result<Vec<InputRecord>>,
+        read: impl FnOnce() -> Result<T>,
+    ) -> Result<Self> {
+        let began = Instant::now();
+        let inputs = read()?;
+        let records = files(&inputs)?;
+        Ok(Self { inputs, records, seconds: began.elapsed().as_secs_f64() })
+    }
+
     /// What was read, and what is to be said of that.
     pub(crate) fn split(self) -> (T, Read<()>) {
         let Self { inputs, records, seconds } = self;
         (inputs, Read { inputs: (), records, seconds })
+    }
+
+    /// A clock that counts what was read.
+    pub(crate) fn clock(&self) -> Clock {
+        let mut clock = Clock::start();
+        clock.add("read", self.seconds);
+        clock
     }
 
     /// The same with something else in place of what was read.
@@ -140,19 +165,15 @@ impl<'a> Run<'a> {
         files: &[Input<'_>],
         read: impl FnOnce() -> Result<T>,
     ) -> Result<Read<T>> {
-        let began = Instant::now();
-        let inputs = read()?;
-        let records = self.inputs(files)?;
-        Ok(Read { inputs, records, seconds: began.elapsed().as_secs_f64() })
+        Read::of(|_| self.inputs(files), read)
     }
 
     /// A clock that counts what was read, and how long the start of the device took beyond that.
     pub(crate) fn clock<T>(&self, machine: &Machine, read: &Read<T>) -> Clock {
-        let mut clock = Clock::start();
+        let mut clock = read.clock();
         if machine.gpu().is_some() {
             clock.add("device", machine.seconds);
         }
-        clock.add("read", read.seconds);
         clock
     }
 

@@ -38,7 +38,8 @@ use object::Object;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use voxalign_image::{Mesh, Volume};
+use voxalign_compute::select::AnyDevice;
+use voxalign_image::{LabelMap, Mesh, Volume};
 use voxalign_io::mesh::{self, WriteOptions};
 use voxalign_options::text;
 use voxalign_register::Choice;
@@ -227,6 +228,49 @@ impl Job {
         put("space", json!(space.unwrap_or_default().name()));
         all.into()
     }
+}
+
+/// Voxels in memory that a surface is made around.
+#[derive(Debug, Clone, Copy)]
+pub enum Voxels<'a> {
+    /// The labels of a map that the options name, together.
+    Labels(&'a LabelMap),
+    /// Those of an image that are at least the level of the options, or at most.
+    Image(&'a Volume<f32>),
+}
+
+/// Makes the surface around voxels in memory, world mm, and judges it. Of the options, those about the object and its shape are
+/// looked at.
+///
+/// # Errors
+/// Options that cannot be or do not go with the voxels; labels that are not there, a level that no voxel reaches;
+/// [`Error::Stopped`].
+pub fn make(
+    device: &AnyDevice,
+    voxels: Voxels<'_>,
+    options: &Options,
+    listener: &dyn Listener,
+) -> Result<(Mesh, SurfaceFound)> {
+    options.check(Path::new("mesh.vtp"))?;
+    let Options { object: wanted, shape, .. } = options;
+    let object = match (voxels, wanted.level) {
+        (Voxels::Labels(labels), None) => Object::of_labels(labels, &wanted.label)?,
+        (Voxels::Image(image), Some(level)) => {
+            Object::of_image(image.try_clone()?, level, wanted.below)?
+        }
+        (Voxels::Labels(_), Some(_)) => {
+            return Err(Error::input(text!("`level` is for images; give a `label` of the map")));
+        }
+        (Voxels::Image(_), None) => {
+            return Err(Error::input(text!(
+                "`label` is for label maps; give a `level` of the image"
+            )));
+        }
+    };
+    let path = Path::new("the voxels");
+    let making = Making { path, wanted, shape, device: Some(device), listener };
+    let (shaped, found) = making.make(object, &mut Clock::start())?;
+    Ok((shaped.mesh, found))
 }
 
 fn name(path: &Path) -> String {

@@ -16,9 +16,7 @@ use voxalign_compute::Device;
 use voxalign_compute::comm::Team;
 use voxalign_image::{Affine, Grid, ImageView, Matrix4, Vector3, Volume};
 use voxalign_register::attachment::images::finest;
-use voxalign_register::linear::{
-    AffineInput, AffineOptions, AffineResult, Init, Search, register_affine,
-};
+use voxalign_register::linear::{AffineOptions, AffineResult, Init, PreparedFixed, Search};
 use voxalign_register::model::solver::SolverKind;
 use voxalign_register::model::symmetric::square_root;
 use voxalign_register::{Event, Progress, Verdict};
@@ -283,9 +281,13 @@ fn registered<D: Device>(
     let done = AtomicUsize::new(0);
     let own_count = team.images(count).len();
     let found = team.each(&mut vec![(); team.devices().len()], |own, ()| {
-        let mut all = Vec::new();
+        let (mut all, mut fixed) = (Vec::new(), None);
         for i in own.share(count) {
-            let found = onto_mean(own.device, mean, shared, i, affine, round, progress)?;
+            let fixed = match &fixed {
+                Some(fixed) => fixed,
+                None => fixed.insert(PreparedFixed::new(own.device, mean, None, None)?),
+            };
+            let found = onto_mean(fixed, shared, i, affine, round, progress)?;
             let ended = done.fetch_add(1, Ordering::Relaxed) + 1;
             progress.event(&Event::Step {
                 done: ended as f64 / own_count as f64,
@@ -374,8 +376,7 @@ impl Progress for Within<'_> {
 }
 
 fn onto_mean<D: Device>(
-    device: &D,
-    mean: &Volume<f32>,
+    mean: &PreparedFixed<D>,
     placed: &Placed<'_>,
     i: usize,
     options: &AffineOptions,
@@ -391,8 +392,7 @@ fn onto_mean<D: Device>(
         options.search = Search::Local;
     }
     let moving_mask = loaded.mask.as_deref().map(ImageView::from);
-    let input = AffineInput { moving_mask, ..AffineInput::new(mean, &*image) };
-    register_affine(device, &input, &options, &Within(progress))
+    mean.register(&*image, moving_mask, &options, &Within(progress))
         .map_err(|e| super::prepare::of_file(e, &placed.from.label(i)))
 }
 

@@ -116,7 +116,8 @@ pub fn register_deformable<D: Device>(
 ) -> Result<DeformResult> {
     check(matching, input)?;
     let whole = input.channels[0].fixed.grid();
-    let to = clip_box(input, matching)?;
+    let foregrounds: Vec<_> = input.channels.iter().map(Foregrounds::of).collect();
+    let to = clip_box(input, &foregrounds, matching)?;
     let grid = crop_grid(whole, &to)?;
     let moving_mask = match input.moving_mask {
         Some(mask) => {
@@ -131,7 +132,7 @@ pub fn register_deformable<D: Device>(
         mask: None,
         moving_mask,
         attachments: attachments(input)?,
-        volumes: volumes(input),
+        volumes: volumes(input, &foregrounds),
     };
     for channel in &input.channels {
         check_grid("fixed image of a further channel", channel.fixed, whole)?;
@@ -153,7 +154,8 @@ pub fn register_deformable<D: Device>(
     }
     let result = Conclusion::new(device, whole, found.fields, found.settled)?;
     let mended = result.mended + found.mended;
-    let object = object_on(device, input.channels[0].fixed, input.fixed_mask)?;
+    let foreground = foregrounds[0].0;
+    let object = object_on(device, (input.channels[0].fixed, foreground[0]), input.fixed_mask)?;
     let measures = result.measures(device, whole, object.as_ref())?;
     drop(object);
     let [forward, inverse] = result.fields;
@@ -177,26 +179,38 @@ pub fn register_deformable<D: Device>(
         measures,
         scales,
         path: found.path,
+        foreground,
         clipped: to,
         mended,
         verdict,
     })
 }
 
+/// The values that the foregrounds of the fixed and of the moving image of a channel are above.
+struct Foregrounds([Option<f32>; 2]);
+
+impl Foregrounds {
+    fn of(channel: &ChannelInput<'_>) -> Self {
+        let of = |image: ImageView<'_>| foreground_threshold(image.data()).map(|(_, above)| above);
+        Self([of(channel.fixed), of(channel.moving)])
+    }
+}
+
 /// The volume of the object in the fixed and in the moving image, mm³: what a mask keeps, or the foreground of the first
 /// channel that has one; without one all of the image.
-fn volumes(input: &DeformInput<'_>) -> [f64; 2] {
+fn volumes(input: &DeformInput<'_>, foregrounds: &[Foregrounds]) -> [f64; 2] {
     let count = |image: ImageView<'_>, above: f32| {
         let count = image.data().par_iter().filter(|v| **v > above).count();
         count as f64 * image.grid().voxel_volume()
     };
-    let of = |mask: Option<ImageView<'_>>, images: &mut dyn Iterator<Item = ImageView<'_>>| {
+    let of = |side: usize, mask: Option<ImageView<'_>>| {
         if let Some(mask) = mask {
             return count(mask, 0.0);
         }
         let mut whole = 1.0;
-        for image in images {
-            if let Some((_, above)) = foreground_threshold(image.data()) {
+        for (channel, foreground) in input.channels.iter().zip(foregrounds) {
+            let image = [channel.fixed, channel.moving][side];
+            if let Some(above) = foreground.0[side] {
                 return count(image, above);
             }
             whole = image.grid().len() as f64 * image.grid().voxel_volume();
@@ -206,11 +220,7 @@ fn volumes(input: &DeformInput<'_>) -> [f64; 2] {
     if input.landmarks.is_none() && input.shapes.is_empty() {
         return [1.0; 2];
     }
-    let channels = || input.channels.iter();
-    [
-        of(input.fixed_mask, &mut channels().map(|c| c.fixed)),
-        of(input.moving_mask, &mut channels().map(|c| c.moving)),
-    ]
+    [of(0, input.fixed_mask), of(1, input.moving_mask)]
 }
 
 /// The points of all attachments in the fixed world, mm, where the affine map brings them.
@@ -321,17 +331,19 @@ impl<D: Device> UseModel<D> for Run<'_, D> {
 }
 
 /// The part of the fixed grid that is computed on.
-fn clip_box(input: &DeformInput<'_>, matching: &Matching) -> Result<IndexBox> {
+fn clip_box(
+    input: &DeformInput<'_>,
+    foregrounds: &[Foregrounds],
+    matching: &Matching,
+) -> Result<IndexBox> {
     let whole = input.channels[0].fixed.grid();
     if !input.preparation.clip || !matching.model.takes_parts() {
         return Ok(IndexBox::whole(whole));
     }
     let mut found: Option<IndexBox> = None;
-    for channel in &input.channels {
-        let foreground = |image: ImageView<'_>| {
-            foreground_threshold(image.data()).and_then(|(_, above)| foreground_box(image, above))
-        };
-        let boxes = [foreground(channel.fixed), foreground(channel.moving)];
+    for (channel, foreground) in input.channels.iter().zip(foregrounds) {
+        let of = |image: ImageView<'_>, above: Option<f32>| foreground_box(image, above?);
+        let boxes = [of(channel.fixed, foreground.0[0]), of(channel.moving, foreground.0[1])];
         let one = common_box(
             (whole, boxes[0]),
             (channel.moving.grid(), boxes[1]),
@@ -447,30 +459,32 @@ fn calibrated_within<D: Device>(
     Ok(DeviceImage { grid: image.grid().clone(), values, outside: 0.0, open })
 }
 
-/// What a registration is about: what the fixed mask keeps, or the foreground of the fixed image.
+/// What a registration is about: what the fixed mask keeps, or the [foreground](DeformResult::foreground) of the fixed image.
 /// `None` where that is constant.
 #[must_use]
-pub fn object_of<'a>(fixed: &'a Volume<f32>, mask: Option<&'a Volume<f32>>) -> Option<Object<'a>> {
+pub fn object_of<'a>(
+    fixed: &'a Volume<f32>,
+    foreground: Option<f32>,
+    mask: Option<&'a Volume<f32>>,
+) -> Option<Object<'a>> {
     match mask {
         Some(image) => Some(Object { image, above: 0.0 }),
-        None => foreground_threshold(fixed.data()).map(|(_, above)| Object { image: fixed, above }),
+        None => foreground.map(|above| Object { image: fixed, above }),
     }
 }
 
 /// 1 where the object [is](object_of), else 0.
 fn object_on<D: Device>(
     device: &D,
-    fixed: ImageView<'_>,
+    (fixed, foreground): (ImageView<'_>, Option<f32>),
     mask: Option<ImageView<'_>>,
 ) -> Result<Option<D::Buffer<f32>>> {
-    let mut found = device.upload(mask.unwrap_or(fixed).data())?;
-    let above = match mask {
-        Some(_) => 0.0,
-        None => match foreground_threshold_on(device, &found)? {
-            Some((_, above)) => above,
-            None => return Ok(None),
-        },
+    let (image, above) = match (mask, foreground) {
+        (Some(mask), _) => (mask, 0.0),
+        (None, Some(above)) => (fixed, above),
+        (None, None) => return Ok(None),
     };
+    let mut found = device.upload(image.data())?;
     device.eval_in_place(&x(0).gt(param(0)), &mut found, &[], &[above], None)?;
     Ok(Some(found))
 }

@@ -28,6 +28,9 @@ pub struct DeformResult {
     pub scales: Vec<ScaleRecord>,
     /// The path, of an LDDMM registration.
     pub path: Option<PathRecord>,
+    /// The values that the foregrounds of the fixed and of the moving image of the first channel are above; none of an image
+    /// that is constant.
+    pub foreground: [Option<f32>; 2],
     /// The part of the fixed grid that was computed on.
     pub clipped: IndexBox,
     /// Voxels near extreme changes of volume that were smoothed at the end, summed over rounds.

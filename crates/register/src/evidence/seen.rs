@@ -19,7 +19,7 @@ const TURNED: f64 = 25.0;
 const NEAR: f64 = 2.0;
 
 /// An image at the scale of evidence, its values from 0 to 1.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Image {
     pub(super) grid: Grid,
     pub(super) dims: [usize; 3],
@@ -222,7 +222,7 @@ pub(crate) fn middle_extent(grid: &Grid) -> f64 {
 
 /// Two images as evidence looks at them: some 48 samples along the middle extent, so that it takes as long for
 /// every pair.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Seen {
     fixed: Image,
     moving: Image,

@@ -2,7 +2,8 @@
 
 use super::options::AffineInput;
 use super::prepare::{fixed_weight, moving_mask};
-use crate::error::{RegisterError, Result, check_grid};
+use super::prepared::{Prepared, PreparedFixed};
+use crate::error::{Result, check_grid};
 use voxalign_compute::error::check_len;
 use voxalign_compute::ops::elementwise::Expr;
 use voxalign_compute::{Device, DeviceBuffer};
@@ -33,16 +34,10 @@ impl<D: Device> DeviceInput<D> {
     /// # Errors
     /// Masks on other grids than their images, memory that runs out.
     pub fn upload(device: &D, input: &AffineInput<'_>) -> Result<Self> {
-        let on_grid = |image: ImageView<'_>, mask: Option<ImageView<'_>>, role| match mask {
-            None => Ok(None),
-            Some(mask) => {
-                check_grid(role, mask, image.grid())?;
-                Ok::<_, RegisterError>(Some(device.upload(mask.data())?))
-            }
-        };
-        let fixed_mask = on_grid(input.fixed, input.fixed_mask, "fixed mask")?;
-        let fixed_weight = on_grid(input.fixed, input.fixed_weight, "fixed weight")?;
-        let moving_mask = on_grid(input.moving, input.moving_mask, "moving mask")?;
+        let (fixed, moving) = (input.fixed, input.moving);
+        let fixed_mask = upload_mask(device, fixed, input.fixed_mask, "fixed mask")?;
+        let fixed_weight = upload_mask(device, fixed, input.fixed_weight, "fixed weight")?;
+        let moving_mask = upload_mask(device, moving, input.moving_mask, "moving mask")?;
         Ok(Self {
             fixed_grid: input.fixed.grid().clone(),
             fixed: device.upload(input.fixed.data())?,
@@ -52,6 +47,11 @@ impl<D: Device> DeviceInput<D> {
             moving: device.upload(input.moving.data())?,
             moving_mask,
         })
+    }
+
+    /// The mask of the fixed image and its weight.
+    fn weights(&self) -> [Option<&D::Buffer<f32>>; 2] {
+        [self.fixed_mask.as_ref(), self.fixed_weight.as_ref()]
     }
 
     /// Checks that every buffer has the length of its grid.
@@ -69,19 +69,75 @@ impl<D: Device> DeviceInput<D> {
     }
 }
 
+/// A moving image on a device, as it was read, and its mask.
+pub(super) struct DeviceMoving<D: Device> {
+    pub(super) grid: Grid,
+    pub(super) values: D::Buffer<f32>,
+    pub(super) mask: Option<D::Buffer<f32>>,
+}
+
+impl<D: Device> DeviceMoving<D> {
+    /// Copies an image to a device.
+    ///
+    /// # Errors
+    /// A mask on another grid, memory that runs out.
+    pub(super) fn upload(
+        device: &D,
+        image: ImageView<'_>,
+        mask: Option<ImageView<'_>>,
+    ) -> Result<Self> {
+        let mask = upload_mask(device, image, mask, "moving mask")?;
+        Ok(Self { grid: image.grid().clone(), values: device.upload(image.data())?, mask })
+    }
+}
+
+/// Copies what goes with an image to a device.
+fn upload_mask<D: Device>(
+    device: &D,
+    image: ImageView<'_>,
+    mask: Option<ImageView<'_>>,
+    role: &'static str,
+) -> Result<Option<D::Buffer<f32>>> {
+    let Some(mask) = mask else { return Ok(None) };
+    check_grid(role, mask, image.grid())?;
+    Ok(Some(device.upload(mask.data())?))
+}
+
 /// The images of a registration, which may be changed where they are its own.
 pub(super) enum Source<'a, D: Device> {
     Own(Box<DeviceInput<D>>),
     Lent(&'a DeviceInput<D>),
     /// Lent, and masks and weights are left out.
     Unmasked(&'a DeviceInput<D>),
+    /// A fixed image that is kept, and a moving one.
+    Prepared(&'a PreparedFixed<D>, Box<DeviceMoving<D>>),
+    /// The same, and masks and weights are left out.
+    PreparedUnmasked(&'a PreparedFixed<D>, Box<DeviceMoving<D>>),
+}
+
+/// What a source has of the fixed image.
+pub(super) enum FixedSide<'a, D: Device> {
+    /// Values as they were read, and what they weigh.
+    Read(Values<'a, D>, Option<D::Buffer<f32>>),
+    Prepared(&'a Prepared<D>),
+}
+
+/// Both images, as a pyramid takes them.
+pub(super) struct Sides<'a, D: Device> {
+    pub(super) fixed: FixedSide<'a, D>,
+    /// Values and mask.
+    pub(super) moving: (Values<'a, D>, Option<D::Buffer<f32>>),
 }
 
 impl<'a, D: Device> Source<'a, D> {
-    pub(super) fn input(&self) -> &DeviceInput<D> {
+    /// The grids of the fixed and of the moving image.
+    pub(super) fn grids(&self) -> [&Grid; 2] {
         match self {
-            Self::Own(input) => input,
-            Self::Lent(input) | Self::Unmasked(input) => input,
+            Self::Own(input) => [&input.fixed_grid, &input.moving_grid],
+            Self::Lent(input) | Self::Unmasked(input) => [&input.fixed_grid, &input.moving_grid],
+            Self::Prepared(fixed, moving) | Self::PreparedUnmasked(fixed, moving) => {
+                [fixed.grid(), &moving.grid]
+            }
         }
     }
 
@@ -93,26 +149,46 @@ impl<'a, D: Device> Source<'a, D> {
                 Self::Own(input)
             }
             Self::Lent(input) | Self::Unmasked(input) => Self::Unmasked(input),
-        }
-    }
-
-    /// The weight of the fixed image and the mask of the moving one.
-    pub(super) fn masks(&self, device: &D) -> Result<[Option<D::Buffer<f32>>; 2]> {
-        match self {
-            Self::Own(_) | Self::Lent(_) => {
-                let input = self.input();
-                Ok([fixed_weight(device, input)?, moving_mask(device, input)?])
+            Self::Prepared(fixed, moving) | Self::PreparedUnmasked(fixed, moving) => {
+                Self::PreparedUnmasked(fixed, moving)
             }
-            Self::Unmasked(_) => Ok([None, None]),
         }
     }
 
-    /// The values of both images.
-    pub(super) fn values(self) -> [Values<'a, D>; 2] {
+    /// The values of both images, and what they weigh.
+    ///
+    /// # Errors
+    /// Buffers of other lengths than their grids, weights that cannot be, masks that keep nothing.
+    pub(super) fn sides(self, device: &D) -> Result<Sides<'a, D>> {
         match self {
-            Self::Own(input) => [Values::Own(input.fixed), Values::Own(input.moving)],
+            Self::Own(input) => {
+                input.check()?;
+                let weight = fixed_weight(device, input.weights())?;
+                let mask = moving_mask(device, input.moving_mask.as_ref())?;
+                let DeviceInput { fixed, moving, .. } = *input;
+                let fixed = FixedSide::Read(Values::Own(fixed), weight);
+                Ok(Sides { fixed, moving: (Values::Own(moving), mask) })
+            }
             Self::Lent(input) | Self::Unmasked(input) => {
-                [Values::Lent(&input.fixed), Values::Lent(&input.moving)]
+                input.check()?;
+                let (weight, mask) = match self {
+                    Self::Unmasked(_) => (None, None),
+                    _ => (
+                        fixed_weight(device, input.weights())?,
+                        moving_mask(device, input.moving_mask.as_ref())?,
+                    ),
+                };
+                let fixed = FixedSide::Read(Values::Lent(&input.fixed), weight);
+                Ok(Sides { fixed, moving: (Values::Lent(&input.moving), mask) })
+            }
+            Self::Prepared(fixed, moving) => {
+                let mask = moving_mask(device, moving.mask.as_ref())?;
+                let fixed = FixedSide::Prepared(fixed.weighted());
+                Ok(Sides { fixed, moving: (Values::Own(moving.values), mask) })
+            }
+            Self::PreparedUnmasked(fixed, moving) => {
+                let fixed = FixedSide::Prepared(fixed.unweighted());
+                Ok(Sides { fixed, moving: (Values::Own(moving.values), None) })
             }
         }
     }

@@ -21,6 +21,7 @@ mod levels;
 mod options;
 mod plan;
 mod prepare;
+mod prepared;
 mod problem;
 mod pyramid;
 mod register;
@@ -37,6 +38,7 @@ pub use input::DeviceInput;
 pub use options::{
     AffineInput, AffineOptions, AngleSteps, Angles, FullSearch, Init, Rescue, Search, SearchRange,
 };
+pub use prepared::PreparedFixed;
 pub use pyramid::see;
 pub use register::{register_affine, register_affine_on_device};
 pub use rescue::Attempt;

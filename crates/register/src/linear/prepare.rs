@@ -1,6 +1,6 @@
 //! Images as they were read, checked and brought to one scale; all on the device.
 
-use super::input::{DeviceInput, Values};
+use super::input::Values;
 use crate::error::{RegisterError, Result};
 use crate::metric::range::{masked, robust_range_within};
 use voxalign_compute::ops::elementwise::{param, select, x};
@@ -139,9 +139,9 @@ fn largest<D: Device>(device: &D, values: &D::Buffer<f32>) -> Result<f32> {
 /// count.
 pub(super) fn fixed_weight<D: Device>(
     device: &D,
-    input: &DeviceInput<D>,
+    [mask, weight]: [Option<&D::Buffer<f32>>; 2],
 ) -> Result<Option<D::Buffer<f32>>> {
-    if let Some(weight) = &input.fixed_weight {
+    if let Some(weight) = weight {
         let what = [Reduction::CountNonFinite(0), Reduction::Min(0), Reduction::Max(0)];
         let found = device.reduce(&[weight], &what)?;
         let bad = match found[..] {
@@ -158,7 +158,7 @@ pub(super) fn fixed_weight<D: Device>(
             ));
         }
     }
-    let weight = match (&input.fixed_mask, &input.fixed_weight) {
+    let weight = match (mask, weight) {
         (None, None) => return Ok(None),
         (Some(mask), None) => inside(device, mask)?,
         (mask, Some(weight)) => {
@@ -186,9 +186,9 @@ pub(super) fn fixed_weight<D: Device>(
 /// The moving mask: 1 where it is above 0, elsewhere 0.
 pub(super) fn moving_mask<D: Device>(
     device: &D,
-    input: &DeviceInput<D>,
+    mask: Option<&D::Buffer<f32>>,
 ) -> Result<Option<D::Buffer<f32>>> {
-    let Some(mask) = &input.moving_mask else { return Ok(None) };
+    let Some(mask) = mask else { return Ok(None) };
     let inside = inside(device, mask)?;
     if largest(device, &inside)? <= 0.0 {
         return Err(RegisterError::EmptyMask { role: "moving mask" });

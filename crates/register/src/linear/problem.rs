@@ -71,8 +71,7 @@ fn check_dimensions(fixed: &Grid, moving: &Grid) -> Result<()> {
 impl<D: Device> Problem<D> {
     /// Of two images on a device.
     pub(super) fn new(device: &D, source: Source<'_, D>, options: &AffineOptions) -> Result<Self> {
-        let input = source.input();
-        let (fixed_grid, moving_grid) = (input.fixed_grid.clone(), input.moving_grid.clone());
+        let [fixed_grid, moving_grid] = source.grids().map(Grid::clone);
         let flat = fixed_grid.is_2d();
         let largest = freedom_of(options.dof, flat)?;
         if let Some(wanted) = &options.levels {

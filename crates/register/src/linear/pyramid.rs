@@ -1,9 +1,10 @@
 //! The images at the scales of a registration.
 
-use super::input::{DeviceInput, Source, Values};
+use super::input::{DeviceInput, FixedSide, Sides, Source, Values};
 use super::options::AffineInput;
-use super::prepare::{fixed_weight, moving_mask, normalised};
-use crate::error::{RegisterError, Result};
+use super::prepare::{Normal, Normalised, normalised};
+use super::prepared::Prepared;
+use crate::error::Result;
 use crate::evidence::Seen;
 use crate::similarity::OfSums;
 use std::sync::Arc;
@@ -39,6 +40,63 @@ impl<D: Device> Clone for Scaled<D> {
     }
 }
 
+/// An image on the scale of a registration, as fine as it was read.
+pub(super) struct Finest<D: Device> {
+    image: Scaled<D>,
+    /// The value that counts as background.
+    background: f32,
+    normal: Normal,
+}
+
+impl<D: Device> Finest<D> {
+    /// Of values as they were read, under the numbers of another image where these are `given`.
+    pub(super) fn new(
+        device: &D,
+        (role, grid): (&'static str, Grid),
+        values: Values<'_, D>,
+        weight: Option<D::Buffer<f32>>,
+        given: Option<Normal>,
+    ) -> Result<Self> {
+        let (Normalised { values, background }, normal) =
+            normalised(device, role, values, weight.as_ref(), given)?;
+        let (values, weight) = (Arc::new(values), weight.map(Arc::new));
+        Ok(Self { image: Scaled { grid, values, weight }, background, normal })
+    }
+
+    /// The image at levels, coarse to fine.
+    pub(super) fn at(&self, device: &D, levels: &[f64], sigma: f64) -> Result<Vec<Scaled<D>>> {
+        one(device, self.image.clone(), self.background, levels, sigma)
+    }
+
+    /// The same values, all of which count.
+    fn unweighted(&self) -> Self {
+        let image = Scaled { weight: None, ..self.image.clone() };
+        Self { image, ..*self }
+    }
+}
+
+/// The fixed image of a pyramid: made for it, or kept from one registration to the next.
+enum Fixed<'a, D: Device> {
+    Own(Finest<D>),
+    Kept(&'a Prepared<D>),
+}
+
+impl<D: Device> Fixed<'_, D> {
+    fn finest(&self) -> &Finest<D> {
+        match self {
+            Self::Own(finest) => finest,
+            Self::Kept(prepared) => prepared.finest(),
+        }
+    }
+
+    fn at(&self, device: &D, levels: &[f64], sigma: f64) -> Result<Vec<Scaled<D>>> {
+        match self {
+            Self::Own(finest) => finest.at(device, levels, sigma),
+            Self::Kept(prepared) => prepared.at(device, levels, sigma),
+        }
+    }
+}
+
 /// Two images at all scales.
 pub(super) struct Pyramid<D: Device> {
     /// Coarse to fine.
@@ -57,49 +115,49 @@ pub(super) fn build<D: Device>(
     levels: &[f64],
     similarity: OfSums,
 ) -> Result<Pyramid<D>> {
-    let input = source.input();
-    input.check()?;
-    let [weight, mask] = source.masks(device)?;
-    let (fixed_grid, moving_grid) = (input.fixed_grid.clone(), input.moving_grid.clone());
-    let [fixed, moving] = source.values();
-    let (fixed, normal) = normalised(device, "fixed", fixed, weight.as_ref(), None)?;
-    let given = similarity.one_scale.then_some(normal);
-    let (moving, _) = normalised(device, "moving", moving, mask.as_ref(), given)?;
-    let scaled = |grid: Grid, values, weight: Option<_>| Scaled {
-        grid,
-        values: Arc::new(values),
-        weight: weight.map(Arc::new),
-    };
+    let (fixed, moving) = finest(device, source, similarity.one_scale)?;
     let fixed_sigma = if similarity.smooths_fixed { SIGMA_OF_SPACING } else { 0.0 };
-    let at = [Seen::spacing(&fixed_grid, &moving_grid)];
-    let finest =
-        [scaled(fixed_grid, fixed.values, weight), scaled(moving_grid, moving.values, mask)];
-    let backgrounds = [fixed.background, moving.background];
-    let seen = seen_at(device, &finest, backgrounds, &at)?;
-    let [fixed, moving] = finest;
-    let fixed = one(device, fixed, backgrounds[0], levels, fixed_sigma)?;
-    let moving = one(device, moving, backgrounds[1], levels, SIGMA_OF_SPACING)?;
-    Ok(Pyramid { levels: fixed.into_iter().zip(moving).collect(), seen })
+    let seen = seen_by(device, &fixed, &moving)?;
+    let fixed_levels = fixed.at(device, levels, fixed_sigma)?;
+    drop(fixed);
+    let moving = moving.at(device, levels, SIGMA_OF_SPACING)?;
+    Ok(Pyramid { levels: fixed_levels.into_iter().zip(moving).collect(), seen })
+}
+
+/// Both images on one scale: that of the fixed image, or each on its own.
+fn finest<'a, D: Device>(
+    device: &D,
+    source: Source<'a, D>,
+    one_scale: bool,
+) -> Result<(Fixed<'a, D>, Finest<D>)> {
+    let [fixed_grid, moving_grid] = source.grids().map(Grid::clone);
+    let Sides { fixed, moving: (moving, mask) } = source.sides(device)?;
+    let fixed = match fixed {
+        FixedSide::Read(values, weight) => {
+            Fixed::Own(Finest::new(device, ("fixed", fixed_grid), values, weight, None)?)
+        }
+        FixedSide::Prepared(prepared) => Fixed::Kept(prepared),
+    };
+    let given = one_scale.then_some(fixed.finest().normal);
+    let moving = Finest::new(device, ("moving", moving_grid), moving, mask, given)?;
+    Ok((fixed, moving))
 }
 
 /// Two images as evidence looks at them, with their masks and, where there are some, without.
-fn seen_at<D: Device>(
-    device: &D,
-    images: &[Scaled<D>; 2],
-    backgrounds: [f32; 2],
-    at: &[f64],
-) -> Result<Seen> {
-    let of = |masks: bool| {
-        let image = |i: usize| {
-            let mut image = images[i].clone();
-            image.weight = image.weight.filter(|_| masks);
-            read_back(device, one(device, image, backgrounds[i], at, SIGMA_OF_SPACING)?)
-        };
-        Ok::<_, RegisterError>(Seen::new(image(0)?, image(1)?))
+fn seen_by<D: Device>(device: &D, fixed: &Fixed<'_, D>, moving: &Finest<D>) -> Result<Seen> {
+    let finest = fixed.finest();
+    let at = [Seen::spacing(&finest.image.grid, &moving.image.grid)];
+    let seen = Seen::new(
+        read_back(device, fixed.at(device, &at, SIGMA_OF_SPACING)?)?,
+        read_back(device, moving.at(device, &at, SIGMA_OF_SPACING)?)?,
+    );
+    if finest.image.weight.is_none() && moving.image.weight.is_none() {
+        return Ok(seen);
+    }
+    let whole = |image: &Finest<D>| {
+        read_back(device, image.unweighted().at(device, &at, SIGMA_OF_SPACING)?)
     };
-    let seen = of(true)?;
-    let masked = images.iter().any(|image| image.weight.is_some());
-    Ok(if masked { seen.beside(of(false)?) } else { seen })
+    Ok(seen.beside(Seen::new(whole(finest)?, whole(moving)?)))
 }
 
 /// Two images as evidence looks at them, without a registration.
@@ -107,19 +165,9 @@ fn seen_at<D: Device>(
 /// # Errors
 /// Images that are constant or not finite, masks on other grids, memory that runs out.
 pub fn see<D: Device>(device: &D, input: &AffineInput<'_>) -> Result<Seen> {
-    let input = DeviceInput::upload(device, input)?;
-    let masks = [fixed_weight(device, &input)?, moving_mask(device, &input)?];
-    let at = [Seen::spacing(&input.fixed_grid, &input.moving_grid)];
-    let grids = [input.fixed_grid, input.moving_grid];
-    let normal = |role, grid, values, weight: Option<D::Buffer<f32>>| {
-        let (values, _) = normalised(device, role, Values::Own(values), weight.as_ref(), None)?;
-        let (background, values) = (values.background, Arc::new(values.values));
-        Ok::<_, RegisterError>((Scaled { grid, values, weight: weight.map(Arc::new) }, background))
-    };
-    let ([fixed_weight, moving_weight], [fixed_grid, moving_grid]) = (masks, grids);
-    let (fixed, of_fixed) = normal("fixed", fixed_grid, input.fixed, fixed_weight)?;
-    let (moving, of_moving) = normal("moving", moving_grid, input.moving, moving_weight)?;
-    seen_at(device, &[fixed, moving], [of_fixed, of_moving], &at)
+    let source = Source::Own(Box::new(DeviceInput::upload(device, input)?));
+    let (fixed, moving) = finest(device, source, false)?;
+    seen_by(device, &fixed, &moving)
 }
 
 /// The only scale of an image, on the host.

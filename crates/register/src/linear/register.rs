@@ -16,6 +16,7 @@ use crate::progress::{Event, Progress};
 use crate::search::Objective;
 use crate::search::pose::Pose;
 use crate::similarity::{Ncc, Similarity};
+use std::sync::Arc;
 use std::time::Instant;
 use voxalign_compute::Device;
 use voxalign_options::{Choice, Parameters};
@@ -44,7 +45,7 @@ pub(super) fn option(option: &'static str, value: impl ToString, remedy: &str) -
     RegisterError::option(option, value, remedy)
 }
 
-fn check(options: &AffineOptions) -> Result<()> {
+pub(super) fn check(options: &AffineOptions) -> Result<()> {
     let similarity = options.first_similarity();
     of_sums(&similarity)?;
     similarity.check()?;
@@ -92,7 +93,7 @@ pub fn register_affine_on_device<D: Device>(
 }
 
 /// Registers, and tries other ways where the result is bad.
-fn registered<'a, D: Device + 'a>(
+pub(super) fn registered<'a, D: Device + 'a>(
     device: &D,
     source: &dyn Fn() -> Result<Source<'a, D>>,
     options: &AffineOptions,
@@ -223,6 +224,9 @@ pub(super) fn search<D: Device>(
         corners: problem.fixed_grid.corners(),
     });
     verdict.remarks.append(&mut of_start);
+    // Under the numbers of the fixed image, the moving one is seen in another way.
+    let own_scale = !of_sums(&options.first_similarity())?.one_scale;
+    let seen = own_scale.then(|| Arc::new(problem.seen));
 
     Ok(AffineResult {
         transform,
@@ -243,6 +247,7 @@ pub(super) fn search<D: Device>(
         flat: model.flat,
         attempts: Vec::new(),
         stages,
+        seen,
         verdict,
     })
 }

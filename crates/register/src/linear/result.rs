@@ -1,10 +1,11 @@
 //! What an affine registration gives.
 
 use super::rescue::Attempt;
-use crate::evidence::{Evidence, Relation, Unmasked};
+use crate::evidence::{Evidence, Relation, Seen, Unmasked};
 use crate::search::StageRecord;
 use crate::similarity::Similarity;
 use crate::verdict::Verdict;
+use std::sync::Arc;
 use voxalign_compute::ops::histogram::Scheme;
 use voxalign_image::Affine;
 
@@ -49,6 +50,8 @@ pub struct AffineResult {
     pub attempts: Vec<Attempt>,
     /// The stages, coarse to fine.
     pub stages: Vec<StageRecord>,
+    /// The images as evidence looks at them, of a registration by a similarity that brings each to a scale of its own.
+    pub seen: Option<Arc<Seen>>,
     /// The verdict.
     pub verdict: Verdict,
 }

@@ -5,8 +5,8 @@ use voxalign_compute::cpu::{Cpu, Simd};
 use voxalign_compute::ops::resample::Interpolation;
 use voxalign_image::{Affine, Grid, ImageView, Matrix3, Vector3, Volume};
 use voxalign_register::linear::{
-    AffineOptions, Angles, DeviceInput, FullSearch, Init, Rescue, Search, register_affine,
-    register_affine_on_device,
+    AffineOptions, Angles, DeviceInput, FullSearch, Init, PreparedFixed, Rescue, Search,
+    register_affine, register_affine_on_device,
 };
 use voxalign_register::numbers::Levels;
 use voxalign_register::similarity::{Cr, Similarity};
@@ -214,6 +214,14 @@ fn masks_and_weights() {
             let again = register_affine_on_device(&device, &held, &options, &Silent).unwrap();
             assert_eq!(again.transform.rows(), r.transform.rows());
         }
+        // A fixed image that is kept gives the same, for one moving image after the other.
+        let (of, way) = (input.fixed_mask, input.fixed_weight);
+        let kept = PreparedFixed::new(&device, input.fixed, of, way).unwrap();
+        let turned = kept.register(&fixed, None, &options, &Silent).unwrap();
+        let again = kept.register(input.moving, input.moving_mask, &options, &Silent).unwrap();
+        assert_eq!(again.transform.rows(), r.transform.rows());
+        assert_eq!((again.evidence, &again.verdict), (r.evidence, &r.verdict));
+        assert_ne!(turned.transform.rows(), r.transform.rows());
         error_inside(&fixed, &r.transform, &clean.transform).0
     };
     let without = run(None, None, None);

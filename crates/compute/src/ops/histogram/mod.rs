@@ -307,7 +307,7 @@ pub trait Histogram: Memory {
     /// The samples of a fixed image in the memory of the device.
     type Samples: SampleSet;
 
-    /// How many maps this device likes to be given at once: fewer leave it idle, more need more
+    /// Preferred number of maps at once: fewer leave the device idle, more need more
     /// memory. Only a hint; every operator takes any number.
     fn batch(&self) -> usize {
         256

@@ -60,7 +60,7 @@ impl Evidence {
 /// What else was looked at.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Looked {
-    /// The lead over the best pose of another rotation; none where there is no other.
+    /// The margin over the best pose of another rotation; none where there is no other.
     pub(super) turned: Option<f64>,
     /// Images that fit better than those that were given, and by what part of the cost.
     pub(super) suspect: Option<(Suspect, f64)>,
@@ -168,7 +168,7 @@ pub(super) fn judge(
     let unknown = u64::from(!known);
     checks.push(Check::none("deviations that are not known", unknown).or(Remedy::SingleOut));
     let turned = looked.turned.unwrap_or(1.0);
-    let check = Check::at_least("lead over the best pose of another rotation", turned, 0.0);
+    let check = Check::at_least("margin over the best pose of another rotation", turned, 0.0);
     checks.push(check.or(Remedy::OtherRotation));
     let better = looked.suspect.map_or(0.0, |s| s.1);
     let name = "part of the cost by which mirrored or exchanged images fit better";

@@ -1,0 +1,136 @@
+//! A fixed image that is kept for many moving ones.
+
+use super::input::{DeviceMoving, Source, Values};
+use super::options::AffineOptions;
+use super::prepare::fixed_weight;
+use super::pyramid::{Finest, Scaled};
+use super::register::{check, registered};
+use super::result::AffineResult;
+use crate::error::{Result, check_grid};
+use crate::progress::Progress;
+use std::sync::{Mutex, PoisonError};
+use voxalign_compute::Device;
+use voxalign_image::{Grid, ImageView};
+
+/// An image with all scales that were asked for.
+pub(super) struct Prepared<D: Device> {
+    finest: Finest<D>,
+    /// With the levels, mm, and the smoothing that they were made with.
+    made: Mutex<Vec<(Vec<f64>, f64, Vec<Scaled<D>>)>>,
+}
+
+impl<D: Device> Prepared<D> {
+    fn new(finest: Finest<D>) -> Self {
+        Self { finest, made: Mutex::default() }
+    }
+
+    pub(super) fn finest(&self) -> &Finest<D> {
+        &self.finest
+    }
+
+    /// The image at levels, coarse to fine: made once.
+    pub(super) fn at(&self, device: &D, levels: &[f64], sigma: f64) -> Result<Vec<Scaled<D>>> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((.., scales)) = made.iter().find(|m| m.0 == levels && m.1 == sigma) {
+            return Ok(scales.clone());
+        }
+        let scales = self.finest.at(device, levels, sigma)?;
+        made.push((levels.to_vec(), sigma, scales.clone()));
+        Ok(scales)
+    }
+}
+
+/// A fixed image that stays on a device with its scales, for the affine registration of many moving ones.
+///
+/// What is found is what [`register_affine`](super::register_affine) finds, to the bit. The image takes 4 bytes a voxel of the
+/// device, twice that where voxels are weighted, and what its scales take, which is 4 bytes a voxel of each.
+///
+/// ```no_run
+/// use voxalign_compute::cpu::Cpu;
+/// use voxalign_image::Volume;
+/// use voxalign_register::Silent;
+/// use voxalign_register::linear::{AffineOptions, PreparedFixed};
+///
+/// # fn main() -> Result<(), voxalign_register::RegisterError> {
+/// # let (template, scans): (Volume<f32>, Vec<Volume<f32>>) = unimplemented!();
+/// let fixed = PreparedFixed::new(&Cpu::new(None)?, &template, None, None)?;
+/// for scan in &scans {
+///     let found = fixed.register(scan, None, &AffineOptions::default(), &Silent)?;
+///     println!("{}", found.verdict.summary());
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct PreparedFixed<D: Device> {
+    device: D,
+    grid: Grid,
+    weighted: Prepared<D>,
+    /// The image of which all voxels count, where masks or weights keep some.
+    unweighted: Option<Prepared<D>>,
+}
+
+impl<D: Device> PreparedFixed<D> {
+    /// Brings an image to a device. Only voxels where the `mask` is above 0 count, and they count by their `weight`; both are on
+    /// its grid.
+    ///
+    /// # Errors
+    /// An image that is constant, not finite, or has fewer than 16 voxels that count; masks and weights on another grid, that
+    /// keep nothing or cannot be; memory that runs out.
+    pub fn new<'a>(
+        device: &D,
+        image: impl Into<ImageView<'a>>,
+        mask: Option<ImageView<'a>>,
+        weight: Option<ImageView<'a>>,
+    ) -> Result<Self> {
+        let image = image.into();
+        let grid = image.grid().clone();
+        for (role, of) in [("fixed mask", mask), ("fixed weight", weight)] {
+            of.map_or(Ok(()), |of| check_grid(role, of, &grid))?;
+        }
+        let upload = |of: Option<ImageView<'a>>| of.map(|of| device.upload(of.data())).transpose();
+        let (mask, weight) = (upload(mask)?, upload(weight)?);
+        let weight = fixed_weight(device, [mask.as_ref(), weight.as_ref()])?;
+        let prepared = |weight: Option<D::Buffer<f32>>| {
+            let values = Values::Own(device.upload(image.data())?);
+            let finest = Finest::new(device, ("fixed", grid.clone()), values, weight, None)?;
+            Ok::<_, crate::RegisterError>(Prepared::new(finest))
+        };
+        let unweighted = weight.is_some().then(|| prepared(None)).transpose()?;
+        let weighted = prepared(weight)?;
+        Ok(Self { device: device.clone(), grid, weighted, unweighted })
+    }
+
+    /// The grid of the image.
+    #[must_use]
+    pub fn grid(&self) -> &Grid {
+        &self.grid
+    }
+
+    pub(super) fn weighted(&self) -> &Prepared<D> {
+        &self.weighted
+    }
+
+    pub(super) fn unweighted(&self) -> &Prepared<D> {
+        self.unweighted.as_ref().unwrap_or(&self.weighted)
+    }
+
+    /// Registers a moving image to it, of which only voxels where the `mask` is above 0 count.
+    ///
+    /// # Errors
+    /// As of [`register_affine`](super::register_affine).
+    pub fn register<'a>(
+        &self,
+        moving: impl Into<ImageView<'a>>,
+        mask: Option<ImageView<'a>>,
+        options: &AffineOptions,
+        progress: &dyn Progress,
+    ) -> Result<AffineResult> {
+        check(options)?;
+        let moving = moving.into();
+        let source = || {
+            let moving = DeviceMoving::upload(&self.device, moving, mask)?;
+            Ok(Source::Prepared(self, Box::new(moving)))
+        };
+        registered(&self.device, &source, options, progress)
+    }
+}
