@@ -219,7 +219,7 @@ impl Job {
         }
         let Some(reference) = &self.reference else {
             return Err(Error::input(text!(
-                "`reference` is missing: the image that defines the grid of the result"
+                "`reference = REFERENCE` is missing: the image that defines the grid of the result"
             )));
         };
         let reference = reading(listener, || read_info(reference))

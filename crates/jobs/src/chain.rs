@@ -247,6 +247,20 @@ impl Chain {
 /// The inverse of a transform, and how exact that of each of its fields is, last field first; where fields fold becomes a
 /// warning. Messages call the transform by the name.
 ///
+/// ```
+/// use voxalign_compute::cpu::Cpu;
+/// use voxalign_image::{Affine, Transform, Vector3};
+/// use voxalign_jobs::{Silent, chain::inverted};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let shift = Transform::Affine(Affine::translation(Vector3::new(5.0, 0.0, 0.0)));
+/// let (inverse, exactness) = inverted(&Cpu::new(Some(1))?, &shift, "shift", &Silent)?;
+/// assert_eq!(inverse.apply(Vector3::zeros()), Vector3::new(-5.0, 0.0, 0.0));
+/// assert!(exactness.is_empty(), "it has no field");
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 /// A linear part without inverse; a field without inverse at more than one voxel in a thousand; memory that runs out.
 pub fn inverted<D: Device>(

@@ -334,6 +334,18 @@ impl Job {
 /// How far apart two transforms map the voxels of a mask that are above 0, else of a grid, else of the grid of the first
 /// displacement field.
 ///
+/// ```
+/// use voxalign_image::{Affine, Grid, Transform, Vector3};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let [a, b] = [1.0, 4.0].map(|x| Transform::Affine(Affine::translation(Vector3::new(x, 0.0, 0.0))));
+/// let grid = Grid::axis_aligned([4, 3, 2], [1.0; 3])?;
+/// let scores = voxalign_jobs::compare::transforms(&a, &b, Some(&grid), None)?;
+/// assert_eq!((scores.voxels, scores.max), (24, 3.0));
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 /// No grid; no voxel to compare; memory that runs out.
 pub fn transforms(
