@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use std::error::Error;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use voxalign_compute::cpu::{Cpu, threads};
+use voxalign_compute::cpu::threads;
 use voxalign_compute::select::AnyDevice;
 use voxalign_jobs::Listener;
 use voxalign_jobs::machine::{Auto, Machine, MachineOptions, may_be_gpu};
@@ -72,10 +72,4 @@ pub(crate) fn start_threads(number: Option<usize>) -> Result<(), Failure> {
             Ok(())
         }
     }
-}
-
-/// The CPU with the threads of a command that chooses no device.
-pub(crate) fn host() -> Result<Cpu, Failure> {
-    start_threads(None)?;
-    Ok(Cpu::new(Some(rayon::current_num_threads()))?)
 }

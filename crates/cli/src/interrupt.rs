@@ -58,14 +58,6 @@ pub(crate) fn requested() -> bool {
     STOP.load(Ordering::SeqCst)
 }
 
-/// Ends the work where the user asked for it.
-///
-/// # Errors
-/// [`Failure::Stopped`].
-pub(crate) fn check() -> Result<(), Failure> {
-    if requested() { Err(Failure::Stopped) } else { Ok(()) }
-}
-
 /// Opens or reads an input, which may take for ever: where the user asks to stop meanwhile, the program ends.
 pub(crate) fn reading<T>(read: impl FnOnce() -> T) -> T {
     struct Reading;

@@ -2,7 +2,6 @@
 
 mod allocator;
 mod args;
-mod chain;
 mod commands;
 mod config;
 mod device;

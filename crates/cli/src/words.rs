@@ -11,6 +11,10 @@ pub(crate) fn typed(text: &Text) -> String {
 fn option(name: &str, value: Option<&str>) -> String {
     let name = name.replace('_', "-");
     match value {
+        // As the help and everybody has them.
+        None if name == "transform" => "-t".to_owned(),
+        Some(value) if name == "transform" => format!("-t {value}"),
+        Some(value) if name == "reference" => format!("-r {value}"),
         Some("false") => format!("--no-{name}"),
         Some("true") | None => format!("--{name}"),
         Some(value) => format!("--{name} {value}"),
@@ -34,6 +38,7 @@ mod tests {
             (text!("leave `centre = false` out"), "leave --no-centre out"),
             (text!("run `voxalign affine`"), "run `voxalign affine`"),
             (text!("'{}'", "a`bins`.nii"), "'a`bins`.nii'"),
+            (text!("give `transform = FILE`"), "give -t FILE"),
             (text!(""), ""),
         ] {
             assert_eq!(typed(&text), said);

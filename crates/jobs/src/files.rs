@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use voxalign_image::Transform;
-use voxalign_image::{Grid, LabelMap, Mesh, PointSet, Volume};
+use voxalign_image::{Grid, ImageView, LabelMap, Mesh, PointSet, Volume};
 use voxalign_io::IoError;
 use voxalign_io::image::{self, DataType, ImageInfo, ReadOptions, WriteOptions};
 use voxalign_io::mesh::{self, MeshFormat, MeshInfo};
@@ -16,7 +16,8 @@ use voxalign_io::transform::{self, Geometry};
 use voxalign_options::text;
 
 /// What a file holds, by its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// An image or a label map.
     Image,
@@ -313,8 +314,8 @@ fn check_planar(path: &Path, images: &[Option<&Grid>]) -> Result<()> {
 /// The value outside of an image where none is given: 0, or the smallest value where at least a
 /// hundredth of the voxels are below 0, as in CT.
 #[must_use]
-pub fn background(image: &Volume<f32>) -> f32 {
-    let data = image.data();
+pub fn background<'i>(image: impl Into<ImageView<'i>>) -> f32 {
+    let data = image.into().data();
     let below = data.par_iter().filter(|&&v| v < 0.0).count();
     if below * 100 < data.len() {
         return 0.0;

@@ -10,10 +10,16 @@
 //! | [`drr`] | X-ray images of a CT, simulated |
 //! | [`pose`] | the rigid pose of a CT by X-ray images of it |
 //! | [`surface`] | the surface of labels or of an image at a level |
+//! | [`apply`] | an image, a label map, points or a mesh, carried through transforms |
+//! | [`invert`], [`compose`] | the inverse of a transform, several transforms as one |
+//! | [`compare`] | scores of how well two images, label maps, point lists, meshes or transforms agree |
+//! | [`convert`] | the same content in another format |
+//! | [`info`] | what a file holds, and what is odd about it |
 //! | [`demo`] | a pair of brains to try it with |
 //!
 //! A job is a value with all its options and has one shape, [`Job`]. [`options::from_toml`] and [`options::from_json`] read it as well:
-//! an option has one name in files, in records and here. A job is checked before a device is started; what would be ignored is refused. It runs on
+//! an option has one name in files, in records and here. Those from `apply` to `info` have no verdict and no folder of results: a `run` of
+//! their own gives what they found as data. A job is checked before a device is started; what would be ignored is refused. It runs on
 //! a [`machine::Machine`], tells a [`Listener`] what it does, and stops when that asks for it. What it gives back is the record
 //! that it also writes, with its verdict; nothing is printed. Work of the host that is not the device's, such as packing files, runs in the thread pool that the job is
 //! called in: rayon's global one, or one that the caller installs.
@@ -23,14 +29,21 @@
 
 pub mod affine;
 pub mod anatomy;
+pub mod apply;
 pub mod atlas;
 pub mod beside;
 pub mod carry;
+pub mod chain;
+pub mod compare;
+pub mod compose;
+pub mod convert;
 pub mod deform;
 pub mod demo;
 pub mod drr;
 mod error;
 pub mod files;
+pub mod info;
+pub mod invert;
 mod job;
 pub mod list;
 mod listener;

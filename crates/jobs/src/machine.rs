@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::thread::JoinHandle;
 use std::time::Instant;
 use voxalign_compute::comm::Team;
-use voxalign_compute::cpu::{Simd, threads};
+use voxalign_compute::cpu::{Cpu, Simd, threads};
 use voxalign_compute::cuda::{self, CompilingAhead, GpuInfo};
 use voxalign_compute::select::{AnyDevice, DeviceChoice, first_gpu};
 use voxalign_compute::{ComputeError, Memory};
@@ -240,6 +240,14 @@ impl Machine {
             gpu: self.gpu().map(gpu_record),
         }
     }
+}
+
+/// The CPU with as many threads as the pool that this is called in: of jobs that choose no device.
+///
+/// # Errors
+/// Threads that cannot be started.
+pub fn host() -> Result<Cpu> {
+    Ok(Cpu::new(Some(rayon::current_num_threads()))?)
 }
 
 /// Whether a GPU may be what the options name.

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use voxalign_compute::ops::resample::{Interpolation, LabelInterpolation};
 use voxalign_compute::{AffineMap, Device};
 use voxalign_image::{
-    Affine, Grid, ImageError, Index, LabelMap, Matrix3, Transform, Vector3, VectorField, Volume,
-    World, memory,
+    Affine, Grid, ImageError, ImageView, Index, LabelMap, Matrix3, Transform, Vector3, VectorField,
+    Volume, World, memory,
 };
 
 /// An image in the memory of a device, to be resampled any number of times.
@@ -30,6 +30,15 @@ impl<'a, D: Device> MovingImage<'a, D> {
     pub fn new(device: &'a D, image: impl Into<Arc<Volume<f32>>>) -> Result<Self> {
         let (grid, data) = Arc::unwrap_or_clone(image.into()).into_parts();
         Ok(Self { device, grid, data: device.upload_vec(data)? })
+    }
+
+    /// A copy of an image that stays with its owner.
+    ///
+    /// # Errors
+    /// As of [`new`](Self::new).
+    pub fn lent(device: &'a D, image: ImageView<'_>) -> Result<Self> {
+        let (grid, data) = (image.grid().clone(), device.upload(image.data())?);
+        Ok(Self { device, grid, data })
     }
 
     /// The image on the `reference` grid, under a transform from world points of the reference to

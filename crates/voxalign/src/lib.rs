@@ -19,16 +19,18 @@
 //! |---|---|
 //! | jobs, from files to a judged and recorded result | [`affine`], [`deform`], [`anatomy`], [`atlas`], [`drr`], [`pose`], [`stack`], [`surface`] |
 //! | the same of images in memory | [`affine::register`], [`deform::register`] |
+//! | files through transforms, inverted and joined transforms, scores, other formats, what files hold | [`apply`], [`invert`], [`compose`], [`compare`], [`convert`], [`info`] |
+//! | the same of what is in memory | [`apply::image`], [`apply::labels`], [`chain`], [`register::compare`], [`info::of_mesh`] and others |
 //! | images, grids, transforms, points, meshes | [`image`] |
 //! | their files | [`io`] |
-//! | points and meshes through transforms, from file to file | [`carry`] |
-//! | the same in memory, resampling, comparing, inverting, and the registrations themselves | [`register`] |
+//! | points and meshes through maps, from file to file | [`carry`] |
+//! | resampling, comparing, inverting, and the registrations themselves | [`register`] |
 //! | many images: streams and atlases | [`population`] |
 //! | devices and operators | [`compute`] |
 //! | isosurfaces, their smoothing, decimation and figures | [`surfaces`] |
 //! | records and reports | [`report`] |
 //!
-//! The folder `examples` has a program for each job, and one for images in memory.
+//! The folder `examples` has a program for each job, and some for what is in memory.
 
 pub use voxalign_compute as compute;
 pub use voxalign_image as image;
@@ -44,8 +46,8 @@ pub use voxalign_image::{Affine, Grid, LabelMap, Mesh, PointSet, Transform, Vect
 pub use voxalign_jobs::machine::{Auto, Machine, MachineOptions};
 pub use voxalign_jobs::{
     Caller, Done, Error, Job, Level, Listener, Plan, Read, Reads, Result, Silent, affine, anatomy,
-    atlas, carry, check, deform, demo, drr, files, list, machine, options, pair, pose, projection,
-    stack, surface, team,
+    apply, atlas, carry, chain, check, compare, compose, convert, deform, demo, drr, files, info,
+    invert, list, machine, options, pair, pose, projection, stack, surface, team,
 };
 pub use voxalign_options::{Chosen, Given, OptionError, Text};
 pub use voxalign_register::carry::{PointMap, Step};

@@ -8,7 +8,6 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use voxalign_jobs::Caller;
-use voxalign_jobs::files::{self, Grids};
 use voxalign_jobs::machine::{Auto, Machine, Running, thread_count};
 
 /// How a command runs and what it says.
@@ -117,39 +116,4 @@ pub(crate) struct JsonArgs {
     /// Print JSON, for programs; non-finite numbers become null
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// The images that transform files are relative to.
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Geometry of transform files")]
-pub(crate) struct GeometryArgs {
-    /// The fixed (reference) image of the transform: FSL matrices need it, and displacement
-    /// fields are written on its grid
-    #[arg(long, value_name = "IMAGE")]
-    pub(crate) fixed_geometry: Option<PathBuf>,
-    /// The moving (input) image of the transform: FSL matrices need it
-    #[arg(long, value_name = "IMAGE")]
-    pub(crate) moving_geometry: Option<PathBuf>,
-}
-
-impl GeometryArgs {
-    /// Reads the grids that were named.
-    pub(crate) fn grids(&self) -> Result<Grids, Failure> {
-        let grid = |path: &Option<PathBuf>, option: &str| {
-            let grid = |p: &PathBuf| {
-                files::grid(p, &Printer::lines(Talk::Normal))
-                    .map_err(|e| Failure::from(e).at(option))
-            };
-            path.as_ref().map(grid).transpose()
-        };
-        Ok(Grids {
-            fixed: grid(&self.fixed_geometry, "--fixed-geometry")?,
-            moving: grid(&self.moving_geometry, "--moving-geometry")?,
-        })
-    }
-
-    /// The files that were named.
-    pub(crate) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
-        self.fixed_geometry.iter().chain(&self.moving_geometry)
-    }
 }

@@ -21,6 +21,8 @@ mod deform;
 mod drr;
 #[path = "../../../voxalign/examples/memory.rs"]
 mod memory;
+#[path = "../../../voxalign/examples/memory_mesh.rs"]
+mod memory_mesh;
 #[path = "../../../voxalign/examples/memory_pose.rs"]
 mod memory_pose;
 #[path = "../../../voxalign/examples/pose.rs"]
@@ -75,6 +77,14 @@ fn points_and_meshes() {
         place.line(&format!("apply -i {input} -t warp.nii.gz -t t.tfm -o {other}")).expect(0);
         let read = |name: &str| fs::read(place.path(name)).unwrap();
         assert!(read(output) == read(&other), "{input}");
+    }
+
+    // In memory.
+    let mesh = |name: &str| voxalign_io::mesh::read(place.path(name), &Default::default()).unwrap();
+    let chain = chain.iter().map(|path| read(path, &Geometry::default()).unwrap()).collect();
+    let carried = memory_mesh::to_fixed(&mesh("ball.vtk").0, chain).unwrap();
+    for (a, b) in carried.vertices().iter().zip(mesh("a.ply").0.vertices()) {
+        assert!((a - b).norm() < 1e-4, "{a} {b}");
     }
 }
 

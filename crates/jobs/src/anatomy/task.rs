@@ -126,7 +126,7 @@ impl Task for OfAnatomies<'_> {
             let ChannelImages { images: [ours, theirs], .. } = channel;
             let outside = match kind {
                 Kind::Probability => 0.0,
-                _ => run.output.outside().unwrap_or_else(|| files::background(&theirs)),
+                _ => run.output.outside().unwrap_or_else(|| files::background(&*theirs)),
             };
             let moving = MovingImage::new(&machine.device, theirs)?;
             let interpolation = run.output.interpolation().of_image()?;

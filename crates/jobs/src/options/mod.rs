@@ -4,6 +4,7 @@
 //! Where nothing is given, the default is that of the job; what would be ignored is refused.
 
 mod affine;
+mod geometry;
 mod landmarks;
 mod matching;
 mod output;
@@ -13,6 +14,7 @@ mod values;
 
 pub(crate) use affine::check_dof;
 pub use affine::{AffineMethod, AffineWay, of_maps, usual_affine};
+pub use geometry::{GeometryOptions, PointOptions};
 pub use landmarks::{LandmarkOptions, PointConvention};
 pub use matching::MatchingOptions;
 pub use output::{OutputOptions, ReportOption};
@@ -20,6 +22,7 @@ pub use products::{Product, Products, of_affine, of_deform};
 pub use text::{from_json, from_toml, toml_table};
 pub use values::{InitChoice, Interpolation, Outside, not_negative, number, positive};
 
+pub(crate) use geometry::grid_of;
 pub(crate) use matching::recorded;
 pub(crate) use text::{as_text, by_names, negated, texts};
 

@@ -208,7 +208,7 @@ fn as_json(value: toml::Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{affine, atlas, drr, pose, stack};
+    use crate::{affine, apply, atlas, compare, compose, convert, drr, info, invert, pose, stack};
 
     const PAIR: &str = "fixed = 'a'\nmoving = 'b'\noutput = 'c'\n";
 
@@ -252,6 +252,32 @@ mod tests {
         // What is read is written, and read back.
         let job = of("levels = [8, 4]\npixels = 'intensity'\nonly = 3\nlabels = 'l'");
         assert_eq!(from_json::<pose::Job>(serde_json::to_value(&job).unwrap()).unwrap(), job);
+    }
+
+    #[test]
+    fn jobs_without_a_verdict_are_data() {
+        fn read<T>(text: &str) -> T
+        where
+            T: Default + Serialize + DeserializeOwned + PartialEq + std::fmt::Debug,
+        {
+            let job: T = from_toml(text).unwrap();
+            assert_eq!(from_json::<T>(serde_json::to_value(&job).unwrap()).unwrap(), job);
+            assert!(from_toml::<T>(&format!("{text}\nuotside = 1")).is_err());
+            job
+        }
+        let chain = "transform = ['a', 'inverse:b']\noutput = 'c'\nfixed-geometry = 'd'";
+        let job: compose::Job = read(chain);
+        assert!(job.transforms[1].inverse && job.geometry.fixed_geometry.is_some());
+        let more = "input = 'e'\noutside = -1000\npoints_from = 'fixed'\npoints-of = 'f'";
+        let job: apply::Job = read(&format!("{chain}\n{more}"));
+        assert_eq!((job.outside.map(|o| o.0), job.side()), (Some(-1000.0), apply::Side::Fixed));
+        let job: convert::Job =
+            read("inputs = ['a']\noutput = 'b'\nbids = false\ndata-type = 'i16'\nvolume = 2");
+        assert_eq!((job.no_bids, job.which.volume), (true, Some(2)));
+        let job: compare::Job = read("points = ['a', 'b']\npoint-convention = 'lps'\nbins = 32");
+        assert_eq!((job.points.len(), job.bins), (2, Some(32)));
+        read::<invert::Job>("transform = 'a'\noutput = 'b'\nmoving-geometry = 'c'");
+        read::<info::Job>("files = ['a']\nheader-only = true\nseries = '3'");
     }
 
     #[test]
