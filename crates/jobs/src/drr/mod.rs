@@ -198,8 +198,9 @@ impl crate::Job for Job {
     }
 
     fn read(&self, caller: &Caller, listener: &dyn Listener) -> Result<Read<Ct>> {
-        let files = self.files(caller);
-        Read::of(|_| inputs(&files, listener), || self.material.read(&self.ct, listener))
+        // Before the CT, whose values may say nothing while another file cannot be read at all.
+        let records = inputs(&self.files(caller), listener)?;
+        Read::of(|_| Ok(records), || self.material.read(&self.ct, listener))
     }
 
     fn find(

@@ -15,8 +15,16 @@ use voxalign_image::{Grid, ImageView};
 /// An image with all scales that were asked for.
 pub(super) struct Prepared<D: Device> {
     finest: Finest<D>,
-    /// With the levels, mm, and the smoothing that they were made with.
-    made: Mutex<Vec<(Vec<f64>, f64, Vec<Scaled<D>>)>>,
+    made: Mutex<Vec<Made<D>>>,
+}
+
+/// The image at levels, and what these were made with.
+struct Made<D: Device> {
+    /// Voxel sizes, mm.
+    levels: Vec<f64>,
+    /// How much the image is smoothed, in voxel sizes of a level.
+    sigma: f64,
+    scales: Vec<Scaled<D>>,
 }
 
 impl<D: Device> Prepared<D> {
@@ -31,11 +39,11 @@ impl<D: Device> Prepared<D> {
     /// The image at levels, coarse to fine: made once.
     pub(super) fn at(&self, device: &D, levels: &[f64], sigma: f64) -> Result<Vec<Scaled<D>>> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((.., scales)) = made.iter().find(|m| m.0 == levels && m.1 == sigma) {
-            return Ok(scales.clone());
+        if let Some(made) = made.iter().find(|made| made.levels == levels && made.sigma == sigma) {
+            return Ok(made.scales.clone());
         }
         let scales = self.finest.at(device, levels, sigma)?;
-        made.push((levels.to_vec(), sigma, scales.clone()));
+        made.push(Made { levels: levels.to_vec(), sigma, scales: scales.clone() });
         Ok(scales)
     }
 }

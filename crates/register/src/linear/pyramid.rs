@@ -77,7 +77,7 @@ impl<D: Device> Finest<D> {
 
 /// The fixed image of a pyramid: made for it, or kept from one registration to the next.
 enum Fixed<'a, D: Device> {
-    Own(Finest<D>),
+    Own(Box<Finest<D>>),
     Kept(&'a Prepared<D>),
 }
 
@@ -133,9 +133,13 @@ fn finest<'a, D: Device>(
     let [fixed_grid, moving_grid] = source.grids().map(Grid::clone);
     let Sides { fixed, moving: (moving, mask) } = source.sides(device)?;
     let fixed = match fixed {
-        FixedSide::Read(values, weight) => {
-            Fixed::Own(Finest::new(device, (Role::Fixed, fixed_grid), values, weight, None)?)
-        }
+        FixedSide::Read(values, weight) => Fixed::Own(Box::new(Finest::new(
+            device,
+            (Role::Fixed, fixed_grid),
+            values,
+            weight,
+            None,
+        )?)),
         FixedSide::Prepared(prepared) => Fixed::Kept(prepared),
     };
     let given = one_scale.then_some(fixed.finest().normal);
