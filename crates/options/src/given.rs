@@ -57,6 +57,10 @@ impl<T> UseOf<T> for Usual {}
 pub(crate) struct Declared {
     pub(crate) parameter: Parameter,
     /// The help with the kinds that it is for.
+    #[cfg_attr(
+        not(feature = "clap"),
+        expect(dead_code, reason = "shown on the command line alone")
+    )]
     pub(crate) help: String,
 }
 
