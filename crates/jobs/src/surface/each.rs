@@ -17,7 +17,7 @@ use voxalign_image::{LabelMap, Mesh, Volume, memory};
 use voxalign_io::image;
 use voxalign_io::mesh::{self, WriteOptions};
 use voxalign_io::names::LabelNames;
-use voxalign_options::text;
+use voxalign_options::{Text, text};
 use voxalign_register::{Check, Verdict};
 use voxalign_report::surfaces::{LabelSurface, SurfacesRecord, SurfacesReport, render};
 use voxalign_report::{GridRecord, RunRecord};
@@ -204,17 +204,20 @@ fn together(records: &[LabelSurface]) -> Verdict {
         });
     }
     let mut remarks = Vec::new();
-    let mut remark = |what: &str, holds: &dyn Fn(&LabelSurface) -> bool| {
+    let mut remark = |what: Text, holds: &dyn Fn(&LabelSurface) -> bool| {
         let of: Vec<_> = records.iter().filter(|r| holds(r)).map(named).collect();
         if !of.is_empty() {
             remarks.push(text!("{what}: {}", of.join(", ")));
         }
     };
-    remark("labels that reach the border of the image, where their surfaces are closed", &|r| {
-        r.found.object.at_border
-    });
     remark(
-        "labels whose surfaces have several parts (the largest alone can be kept, and cavities filled)",
+        text!("labels that reach the border of the image, where their surfaces are closed"),
+        &|r| r.found.object.at_border,
+    );
+    remark(
+        text!(
+            "labels whose surfaces have several parts (`largest_component` and `fill_holes` leave one)"
+        ),
         &|r| r.found.surface.components > 1,
     );
     Verdict::new(checks, remarks)

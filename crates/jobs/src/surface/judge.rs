@@ -88,7 +88,7 @@ pub(super) fn verdict(
             n => format!(", {n} of them {several}"),
         };
         remarks.push(text!(
-            "the {what} has {} parts{cavities}; the largest alone can be kept, and cavities filled",
+            "the {what} has {} parts{cavities}; `largest_component` and `fill_holes` leave one",
             figures.components
         ));
     }
