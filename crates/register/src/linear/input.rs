@@ -1,11 +1,10 @@
 //! The images of a registration in the memory of a device.
 
 use super::options::AffineInput;
-use super::prepare::{fixed_weight, moving_mask};
+use super::prepare::{Values, fixed_weight, moving_mask};
 use super::prepared::{Prepared, PreparedFixed};
 use crate::error::{Result, Role, check_grid};
 use voxalign_compute::error::check_len;
-use voxalign_compute::ops::elementwise::Expr;
 use voxalign_compute::{Device, DeviceBuffer};
 use voxalign_image::{Grid, ImageView};
 
@@ -191,35 +190,5 @@ impl<'a, D: Device> Source<'a, D> {
                 Ok(Sides { fixed, moving: (Values::Own(moving.values), None) })
             }
         }
-    }
-}
-
-/// The values of an image, which may be changed where they are the registration's own.
-pub(super) enum Values<'a, D: Device> {
-    Own(D::Buffer<f32>),
-    Lent(&'a D::Buffer<f32>),
-}
-
-impl<D: Device> Values<'_, D> {
-    pub(super) fn get(&self) -> &D::Buffer<f32> {
-        match self {
-            Self::Own(values) => values,
-            Self::Lent(values) => values,
-        }
-    }
-
-    /// An expression of each value, in place where that may be.
-    pub(super) fn map(self, device: &D, expr: &Expr, params: &[f32]) -> Result<D::Buffer<f32>> {
-        Ok(match self {
-            Self::Own(mut values) => {
-                device.eval_in_place(expr, &mut values, &[], params, None)?;
-                values
-            }
-            Self::Lent(values) => {
-                let mut out = device.alloc::<f32>(values.len())?;
-                device.eval(expr, &[values], params, None, &mut out)?;
-                out
-            }
-        })
     }
 }

@@ -29,6 +29,8 @@ mod register;
 mod rescue;
 mod result;
 mod rotations;
+mod scales;
+mod stages;
 mod start;
 mod thinned;
 mod verdict;

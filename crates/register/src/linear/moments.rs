@@ -1,6 +1,6 @@
 //! Where the object of an image is, how large and along which axes.
 
-use super::pyramid::Scaled;
+use super::scales::Scaled;
 use crate::error::Result;
 use crate::metric::range::robust_range;
 use voxalign_compute::Device;

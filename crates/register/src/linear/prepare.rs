@@ -1,9 +1,8 @@
 //! Images as they were read, checked and brought to one scale; all on the device.
 
-use super::input::Values;
 use crate::error::{RegisterError, Result, Role};
 use crate::metric::range::{masked, robust_range_within};
-use voxalign_compute::ops::elementwise::{param, select, x};
+use voxalign_compute::ops::elementwise::{Expr, param, select, x};
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::{Device, DeviceBuffer};
 
@@ -11,6 +10,36 @@ use voxalign_compute::{Device, DeviceBuffer};
 const FEWEST: usize = 16;
 /// Quantiles whose lower one is the background of an image.
 const BACKGROUND: (f64, f64) = (0.01, 0.99);
+
+/// The values of an image, which may be changed where they are the registration's own.
+pub(super) enum Values<'a, D: Device> {
+    Own(D::Buffer<f32>),
+    Lent(&'a D::Buffer<f32>),
+}
+
+impl<D: Device> Values<'_, D> {
+    pub(super) fn get(&self) -> &D::Buffer<f32> {
+        match self {
+            Self::Own(values) => values,
+            Self::Lent(values) => values,
+        }
+    }
+
+    /// An expression of each value, in place where that may be.
+    pub(super) fn map(self, device: &D, expr: &Expr, params: &[f32]) -> Result<D::Buffer<f32>> {
+        Ok(match self {
+            Self::Own(mut values) => {
+                device.eval_in_place(expr, &mut values, &[], params, None)?;
+                values
+            }
+            Self::Lent(values) => {
+                let mut out = device.alloc::<f32>(values.len())?;
+                device.eval(expr, &[values], params, None, &mut out)?;
+                out
+            }
+        })
+    }
+}
 
 /// Mean and standard deviation of an image.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,13 +1,8 @@
 //! A fixed image that is kept for many moving ones.
 
-use super::input::{DeviceMoving, Source, Values};
-use super::options::AffineOptions;
-use super::prepare::fixed_weight;
-use super::pyramid::{Finest, Scaled};
-use super::register::{check, registered};
-use super::result::AffineResult;
+use super::prepare::{Values, fixed_weight};
+use super::scales::{Finest, Scaled};
 use crate::error::{Result, Role, check_grid};
-use crate::progress::Progress;
 use std::sync::{Mutex, PoisonError};
 use voxalign_compute::Device;
 use voxalign_image::{Grid, ImageView};
@@ -70,7 +65,7 @@ impl<D: Device> Prepared<D> {
 /// # }
 /// ```
 pub struct PreparedFixed<D: Device> {
-    device: D,
+    pub(super) device: D,
     grid: Grid,
     weighted: Prepared<D>,
     /// The image of which all voxels count, where masks or weights keep some.
@@ -120,25 +115,5 @@ impl<D: Device> PreparedFixed<D> {
 
     pub(super) fn unweighted(&self) -> &Prepared<D> {
         self.unweighted.as_ref().unwrap_or(&self.weighted)
-    }
-
-    /// Registers a moving image to it, of which only voxels where the `mask` is above 0 count.
-    ///
-    /// # Errors
-    /// As of [`register_affine`](super::register_affine).
-    pub fn register<'a>(
-        &self,
-        moving: impl Into<ImageView<'a>>,
-        mask: Option<ImageView<'a>>,
-        options: &AffineOptions,
-        progress: &dyn Progress,
-    ) -> Result<AffineResult> {
-        check(options)?;
-        let moving = moving.into();
-        let source = || {
-            let moving = DeviceMoving::upload(&self.device, moving, mask)?;
-            Ok(Source::Prepared(self, Box::new(moving)))
-        };
-        registered(&self.device, &source, options, progress)
     }
 }

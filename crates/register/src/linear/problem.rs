@@ -3,9 +3,10 @@
 use super::input::Source;
 use super::moments::{Moments, moments};
 use super::options::{AffineOptions, Init};
-use super::pyramid::{self, Scaled};
+use super::pyramid;
+use super::scales::Scaled;
 use super::start::{describe, fit, remarks_on, slice_frame, start};
-use super::{levels, register, thinned};
+use super::{levels, thinned};
 use crate::compare::field_overlap;
 use crate::error::{RegisterError, Result, Role};
 use crate::evidence::{Seen, middle_extent};
@@ -47,8 +48,8 @@ fn freedom_of(dof: usize, flat: bool) -> Result<Freedom> {
         (4 | 7, true) | (7, false) => Ok(Freedom::Similarity),
         (9, false) => Ok(Freedom::Scales),
         (6 | 9 | 12, true) | (12, false) => Ok(Freedom::Affine),
-        (_, true) => Err(register::option("dof", dof, "for 2D images give 3, 4 or 6")),
-        (_, false) => Err(register::option("dof", dof, "for 3D images give 6, 7, 9 or 12")),
+        (_, true) => Err(RegisterError::option("dof", dof, "for 2D images give 3, 4 or 6")),
+        (_, false) => Err(RegisterError::option("dof", dof, "for 3D images give 6, 7, 9 or 12")),
     }
 }
 
@@ -89,7 +90,11 @@ impl<D: Device> Problem<D> {
         let built = pyramid::build(device, source, &levels, of_sums(&options.first_similarity())?)?;
         let (images, seen) = (built.levels, built.seen);
         let Some((fixed, moving)) = images.first() else {
-            return Err(register::option("levels", "empty", "give at least one spacing in mm"));
+            return Err(RegisterError::option(
+                "levels",
+                "empty",
+                "give at least one spacing in mm",
+            ));
         };
         let moments = [moments(device, fixed)?, moments(device, moving)?];
         let frame = |grid| if flat { slice_frame(grid) } else { Matrix3::identity() };

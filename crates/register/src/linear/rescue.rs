@@ -3,8 +3,8 @@
 use super::input::Source;
 use super::options::{AffineOptions, Init, Search};
 use super::problem::Problem;
-use super::register::search;
 use super::result::{AffineResult, Attempt};
+use super::stages::search;
 use crate::error::{RegisterError, Result};
 use crate::progress::Progress;
 use crate::similarity::{Cr, Ncc, Nmi, Similarity};

@@ -1,6 +1,6 @@
 //! Fewer samples where many tell no more.
 
-use super::pyramid::Scaled;
+use super::scales::Scaled;
 use crate::error::Result;
 use crate::similarity::{Formula, Similarity};
 use std::sync::Arc;
