@@ -1,9 +1,10 @@
 //! How certain a pose is: from the curvature of its cost, and from finding it again.
 
-use super::geometry::{Frame, NUMBERS, one};
+use super::geometry::{Frame, one};
 use super::level::{Compared, Level, WORTH};
-use super::options::Refinement;
+use super::options::{NUMBERS, Refinement};
 use super::search::Search;
+use super::verdict::Misfit;
 use crate::error::Result;
 use crate::projection::numbers::between;
 use crate::projection::objective::XrayObjective;
@@ -410,17 +411,3 @@ pub(super) fn bent(scores: &[Scores], in_pose: &Matrix6<f64>) -> (DVector<f64>, 
 pub(super) const OF_SCORES: usize = 1 + 12 + 2 * NUMBERS;
 /// The part of a pixel over which images differ where geometries are free.
 pub(super) const FINE: f64 = 0.05;
-
-/// What the images say of the geometry of their views beside the pose: one step of Newton's method in both.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Misfit {
-    /// What of the geometry.
-    pub what: Refinement,
-    /// How far the pose would move with it: the root mean square over the body, mm.
-    pub moves: f64,
-    /// The standard deviation of that.
-    pub sure: f64,
-    /// By how much the distance of each detector from its source and its shifts along columns and rows would change, mm, with their standard
-    /// deviations; 0 for what is not free.
-    pub by: Vec<[[f64; 2]; NUMBERS]>,
-}

@@ -1,9 +1,10 @@
 //! The result of a search, how certain it is, and its verdict.
 
 use super::certainty::Found;
-use super::geometry::{Change, Frame, NUMBERS};
+use super::geometry::Frame;
 use super::level::{Compared, Level};
-use super::search::{Search, model};
+use super::options::NUMBERS;
+use super::search::{Change, Search, model};
 use super::verdict::{Asked, Evidence};
 use super::{PoseResult, RefinedView, certainty, geometry, landscape, rigid, verdict};
 use crate::error::Result;

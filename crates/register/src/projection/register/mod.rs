@@ -12,6 +12,7 @@ mod landscape;
 mod level;
 mod metal;
 mod options;
+mod refine;
 mod relation;
 mod search;
 mod suspects;
@@ -20,7 +21,7 @@ mod verdict;
 
 pub use blocks::Outlines;
 pub use body::PreparedCt;
-pub use certainty::{Misfit, Uncertainty};
+pub use certainty::Uncertainty;
 pub use expected::ExpectedError;
 pub use geometry::{Refined, RefinedView};
 pub use landscape::{Landscape, PARAMETERS};
@@ -28,7 +29,7 @@ pub use level::Suspect;
 pub use options::{Metal, PoseOptions, PoseRange, PoseSearch, Range, Refinement};
 pub use relation::Response;
 pub use track::{Loss, TrackOptions, TrackStatus, TrackView, Tracked, Tracker};
-pub use verdict::Evidence;
+pub use verdict::{Evidence, Misfit};
 
 use super::objective::View;
 use crate::error::{RegisterError, Result, Role};

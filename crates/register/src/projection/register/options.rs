@@ -24,6 +24,10 @@ pub enum Metal {
     Keep,
 }
 
+/// Numbers of a view: the logarithm of its distance, and shifts along columns and rows. A unit of each moves the image of the body by
+/// about a millimetre at the place of the CT.
+pub(super) const NUMBERS: usize = 3;
+
 /// What of the geometry of each view is refined together with a pose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Choice)]
 pub enum Refinement {

@@ -1,7 +1,6 @@
 //! The search over poses from coarse to fine.
 
 use super::body::PreparedCt;
-use super::geometry::Change;
 use super::level::{Compared, Level, at_point};
 use super::options::{PoseOptions, PoseSearch, Range};
 use super::verdict::{Asked, Looked};
@@ -34,6 +33,15 @@ const AGAIN: usize = 6;
 const SETTLED: f64 = 0.01;
 /// Evaluations of a refinement.
 const EVALUATIONS: usize = 40;
+
+/// How a geometry was changed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Change {
+    /// The distance of the detector from the source that was given, mm.
+    pub(super) given: f64,
+    /// Its shifts, mm.
+    pub(super) shift: [f64; 2],
+}
 
 /// A search under way.
 pub(super) struct Search<'a, 'd, D: Device> {

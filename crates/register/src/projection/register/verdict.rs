@@ -2,11 +2,24 @@
 
 use super::PoseResult;
 use super::blocks::Outlines;
-use super::certainty::Misfit;
 use super::level::Suspect;
-use super::options::Refinement;
+use super::options::{NUMBERS, Refinement};
 use crate::limits::POSE;
 use crate::verdict::{Check, Remedy, Verdict};
+
+/// What the images say of the geometry of their views beside the pose: one step of Newton's method in both.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Misfit {
+    /// What of the geometry.
+    pub what: Refinement,
+    /// How far the pose would move with it: the root mean square over the body, mm.
+    pub moves: f64,
+    /// The standard deviation of that.
+    pub sure: f64,
+    /// By how much the distance of each detector from its source and its shifts along columns and rows would change, mm, with their standard
+    /// deviations; 0 for what is not free.
+    pub by: Vec<[[f64; 2]; NUMBERS]>,
+}
 
 /// What speaks for a pose without the similarity that was minimised.
 #[derive(Debug, Clone, PartialEq, Default)]
