@@ -1,6 +1,6 @@
 //! Forces: what attachments pull by, on a grid.
 
-use super::held::PointState;
+use super::held::{PointState, Way};
 use super::points::Held;
 use super::pull::Sources;
 use crate::attachment::images::finest;
@@ -9,18 +9,7 @@ use crate::similarity::{Images, PendingEnergies};
 use voxalign_compute::ops::elementwise::constant;
 use voxalign_compute::ops::points::Bounds;
 use voxalign_compute::{Device, Dims};
-use voxalign_image::{Affine, Grid, Index, World};
-
-/// How points of one world get to the other one.
-pub(super) struct Way<'a, D: Device> {
-    /// From the world that they come from to voxels of the grid.
-    pub(super) to_grid: Affine<World, Index>,
-    /// The displacement of the grid that leads to the world they come from, where that moves.
-    pub(super) from: Option<&'a D::Buffer<f32>>,
-    /// The one that leads to the other world, voxels, and the map from voxels to there after it.
-    pub(super) field: &'a D::Buffer<f32>,
-    pub(super) to_world: Affine<Index, World>,
-}
+use voxalign_image::Grid;
 
 /// Makes forces of derivatives and covectors: at every voxel the derivative of the energy in its displacement, by the
 /// smallest voxel.

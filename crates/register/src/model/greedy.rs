@@ -5,10 +5,9 @@
 //! voxel. Where the moving image is cut off and shows nothing, there is no force. `W` is always made of the
 //! image as it was read, with one interpolation.
 
-use super::forces::Way;
-use super::held::PointState;
-use super::kinds::{Flow, Kind, Matching, StepRule};
-use super::mover::{self, Kept, Mover, has_memory};
+use super::held::{PointState, Way};
+use super::kinds::{Kind, Matching};
+use super::mover::{self, Flow, Kept, Mover, StepRule, has_memory};
 use super::solver::SolverKind;
 use super::{Borrower, Buffers, CohortModel, Found, Lent, Model, Pull, Shift, UseCohortModel};
 use crate::attachment::images::{DeviceImage, Moved, onto, seen};

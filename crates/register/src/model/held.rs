@@ -1,11 +1,21 @@
 //! What points keep from one step of a scale to the next.
 
-use super::forces::Way;
 use super::points::{Held, between, lattice};
 use super::pull::Sources;
 use crate::error::Result;
 use voxalign_compute::{Arriving, Device, Dims};
-use voxalign_image::Vector3;
+use voxalign_image::{Affine, Index, Vector3, World};
+
+/// How points of one world get to the other one.
+pub(super) struct Way<'a, D: Device> {
+    /// From the world that they come from to voxels of the grid.
+    pub(super) to_grid: Affine<World, Index>,
+    /// The displacement of the grid that leads to the world they come from, where that moves.
+    pub(super) from: Option<&'a D::Buffer<f32>>,
+    /// The one that leads to the other world, voxels, and the map from voxels to there after it.
+    pub(super) field: &'a D::Buffer<f32>,
+    pub(super) to_world: Affine<Index, World>,
+}
 
 /// What points keep from one step of a scale to the next.
 pub(super) struct PointState<D: Device> {

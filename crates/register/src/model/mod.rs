@@ -38,10 +38,9 @@ use voxalign_image::{Affine, Grid};
 
 pub use cohort::{Buffers, CohortModel, Lent, Shift, UseCohortModel};
 pub use greedy::{Greedy, GreedyModel};
-pub use kinds::{
-    DeformModel, Flow, Kind, Matching, Multiscale, StepRule, with_cohort_model, with_model,
-};
+pub use kinds::{DeformModel, Kind, Matching, Multiscale, with_cohort_model, with_model};
 pub use lddmm::{Lddmm, LddmmModel, PathRecord};
+pub use mover::{Flow, StepRule};
 pub use pull::{Carried, Counts, FixedImage, Pull, Sources};
 pub use symmetric::{Symmetric, SymmetricModel};
 pub use template::TemplatePoints;

@@ -1,8 +1,7 @@
 //! What moves a field: from what pulls to a velocity, and along it.
 
-use super::forces::{Forces, Way};
-use super::held::{Largest, PointState};
-use super::kinds::{Flow, StepRule};
+use super::forces::Forces;
+use super::held::{Largest, PointState, Way};
 use super::points::{by_smallest, reaches};
 use super::pull::Sources;
 use super::solver::{Solver, SolverKind};
@@ -13,6 +12,47 @@ use voxalign_compute::ops::flow::{Limit, Step};
 use voxalign_compute::ops::points::Bounds;
 use voxalign_compute::{Device, DeviceBuffer, Dims};
 use voxalign_image::Grid;
+use voxalign_options::{Choice, Parameters};
+
+/// How steps are limited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Choice)]
+pub enum StepRule {
+    /// The largest displacement of each iteration equals the step.
+    #[default]
+    Largest,
+    /// As largest, but halved when the energy rises.
+    Adaptive,
+}
+
+/// The steps of models in which displacements flow.
+#[derive(Debug, Clone, Copy, PartialEq, Parameters)]
+pub struct Flow {
+    /// Largest displacement of an iteration, voxels at the current scale
+    #[parameter(
+        default = 0.5,
+        unit = "VOX",
+        above = 0.0,
+        most = 2.0,
+        what = "number of voxels",
+        heading = "Schedule"
+    )]
+    pub step: f64,
+    /// How the step is controlled
+    #[parameter(default = StepRule::Largest, heading = "Schedule")]
+    pub step_rule: StepRule,
+    /// Standard deviation of the Gaussian that smooths the total displacement after each iteration, voxels at the current
+    /// scale; 0 for none. It makes the deformation elastic instead of fluid
+    #[parameter(
+        default = 0.7,
+        unit = "VOX",
+        least = 0.0,
+        most = 20.0,
+        remedy = "give a number of voxels from 0 (none) to 20",
+        says = "0.7; for anatomies of shapes alone 0",
+        heading = "Smoothness"
+    )]
+    pub total_sigma: f64,
+}
 
 /// Smooths a displacement by a Gaussian, or hands it over as it is where the Gaussian has no width.
 fn smooth_into<D: Device>(

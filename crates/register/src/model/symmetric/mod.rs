@@ -10,10 +10,9 @@
 
 mod middle;
 
-use super::forces::Way;
-use super::held::PointState;
-use super::kinds::{Flow, Kind, Matching, StepRule};
-use super::mover::{self, Kept, Mover, has_memory};
+use super::held::{PointState, Way};
+use super::kinds::{Kind, Matching};
+use super::mover::{self, Flow, Kept, Mover, StepRule, has_memory};
 use super::solver::SolverKind;
 use super::{
     Borrower, Buffers, CohortModel, Counts, FixedImage, Found, Lent, Model, Pull, Shift,
