@@ -17,12 +17,11 @@ use voxalign_io::image::{self, DataType};
 use voxalign_options::text;
 use voxalign_population::PopulationError;
 use voxalign_population::stream::operators::{
-    Energies, Energy, Extreme, Mean, Miso, Normalise, Product, Smooth, Target, Variance,
-    WindowMean, bound,
+    Energies, Energy, Extreme, Mean, Miso, Normalise, Product, Smooth, Target, Variance, WindowMean,
 };
 use voxalign_population::stream::{
     Files, Listener as StreamListener, OutputFiles, Sink, Source, StreamOptions, Streamed, Trace,
-    mimo, miso, sliding_window,
+    bound, mimo, miso, sliding_window,
 };
 use voxalign_register::Choice;
 use voxalign_report::{Figure, InputRecord, StackRecord};

@@ -2,9 +2,8 @@
 
 use super::construction::Construction;
 use super::crew::{Changes, Crew, Post, Visit};
-use super::geometry::{self, EVERY, bytes_each, starts};
+use super::geometry::{self, EVERY, UNIT, bytes_each, starts};
 use super::options::{AtlasChannel, AtlasOptions, Sharpness};
-use super::shared::UNIT;
 use super::subjects::memory::{MemoryPlan, Needs};
 use super::subjects::source::{Source, Subject, check_subjects};
 use super::template::measures::{entropy, gradient_energy};

@@ -1,8 +1,9 @@
 //! How many processes an atlas is worth, from a dry run (Ha 2011, section 2.3.8.3).
 
 use super::cohort::attachments;
+use super::geometry::UNIT;
 use super::options::AtlasOptions;
-use super::shared::{Template, UNIT};
+use super::shared::Template;
 use crate::error::{PopulationError, Result};
 use std::time::Instant;
 use voxalign_compute::Device;

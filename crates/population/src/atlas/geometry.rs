@@ -7,7 +7,6 @@
 //! `−K g / K h`: along a smooth field, as what is narrower than kernels is not seen, and not beyond the place where the energy is
 //! least (`register::model` has why). Corresponding points go each by itself, to the mean of their subjects.
 
-use super::shared::UNIT;
 use crate::error::{PopulationError, Result};
 use std::sync::Arc;
 use voxalign_compute::ops::pairwise::{KernelShape, RadialKernel};
@@ -21,6 +20,10 @@ use voxalign_register::attachment::{
 use voxalign_register::fit::PointPairs;
 use voxalign_register::model::{CohortModel, Sources, TemplatePoints};
 use voxalign_register::multiscale::Scale;
+
+/// Units of a value 1 in sums over images, and of a displacement of one voxel: the sums have room for
+/// four million of them, and are exact to 12 digits.
+pub(super) const UNIT: f64 = (1u64 << 40) as f64;
 
 /// Something that all subjects have.
 #[derive(Debug, Clone)]

@@ -15,6 +15,7 @@ mod construction;
 mod crew;
 mod dry_run;
 mod geometry;
+mod member;
 mod options;
 mod regress;
 mod saving;

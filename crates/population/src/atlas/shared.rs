@@ -1,7 +1,7 @@
 //! What the subjects of a device share: the template, the sums it is made of, and room to work in.
 
-use super::crew::Member;
-use super::geometry::Shared as Geometries;
+use super::geometry::{Shared as Geometries, UNIT};
+use super::member::Member;
 use super::subjects::memory::MemoryPlan;
 use super::subjects::prepare::{Prepared, prepared, whole};
 use super::subjects::source::Images;
@@ -18,10 +18,6 @@ use voxalign_register::diffeo::TISSUE;
 use voxalign_register::model::{CohortModel, Counts, FixedImage, Pull, Sources};
 use voxalign_register::multiscale::Scale;
 use voxalign_register::similarity::PendingEnergies;
-
-/// Units of a value 1 in sums over images, and of a displacement of one voxel: the sums have room for
-/// four million of them, and are exact to 12 digits.
-pub(super) const UNIT: f64 = (1u64 << 40) as f64;
 
 /// The template at a scale.
 pub(super) struct Template<D: Device> {

@@ -20,5 +20,5 @@ pub use images::{
 pub use model::{Engine, Mapping, Model, Order};
 pub use pipeline::{Listener, Pipeline, Stage, Turn, Work};
 pub use plan::Ring;
-pub use run::{StreamOptions, Streamed, mimo, miso, sliding_window};
+pub use run::{StreamOptions, Streamed, bound, mimo, miso, sliding_window};
 pub use trace::{StageName, Task, Trace};

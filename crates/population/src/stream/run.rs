@@ -2,7 +2,7 @@
 
 use super::images::{Sink, Source};
 use super::model::{Engine, Model, Order};
-use super::operators::{Mimo, Miso, SlidingWindow, Stack, Window};
+use super::operators::{LargestValue, Mimo, Miso, SlidingWindow, Stack, Window};
 use super::pipeline::{Listener, Pipeline, Stage, Turn};
 use super::plan::Ring;
 use super::trace::Trace;
@@ -387,4 +387,21 @@ pub fn miso<D: Device, O: Miso<D>>(
     let state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
     let value = operator.finish(device, &stack, state)?;
     Ok(Streamed { value, trace, order, bytes: [bytes(arrivals.ring.len()), bytes(sizes.device)] })
+}
+
+/// A bound on the absolute value of all voxels, by which sums in fixed point are scaled: that which the source
+/// knows, or else the largest value, for which all images are gone through once.
+///
+/// # Errors
+/// As [`miso`].
+pub fn bound<D: Device>(
+    device: &D,
+    source: &dyn Source,
+    options: &StreamOptions,
+    listener: &dyn Listener,
+) -> Result<f64> {
+    match source.bound() {
+        Some(bound) => Ok(bound),
+        None => Ok(miso(device, source, &LargestValue, options, listener)?.value),
+    }
 }

@@ -6,8 +6,10 @@ use voxalign_compute::cpu::Cpu;
 use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_image::{Grid, Volume};
 use voxalign_io::image::{DataType, WriteOptions, read_volume, write_volume};
-use voxalign_population::stream::operators::{Mean, Normalise, Smooth, Target, bound};
-use voxalign_population::stream::{Files, Loaded, OutputFiles, Source, StreamOptions, mimo, miso};
+use voxalign_population::stream::operators::{Mean, Normalise, Smooth, Target};
+use voxalign_population::stream::{
+    Files, Loaded, OutputFiles, Source, StreamOptions, bound, mimo, miso,
+};
 use voxalign_population::{PopulationError, Result};
 
 struct Folder(tempfile::TempDir);

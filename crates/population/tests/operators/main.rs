@@ -10,10 +10,11 @@ use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_image::{Grid, Volume};
 use voxalign_population::stream::operators::{
     Correlation, Energy, Extreme, Mean, Mimo, Miso, Normalise, Numbers, Product, Smooth, Target,
-    Variance, WindowMean, bound,
+    Variance, WindowMean,
 };
 use voxalign_population::stream::{
-    Kept, Loaded, Model, Resident, ResidentSink, Source, StreamOptions, mimo, miso, sliding_window,
+    Kept, Loaded, Model, Resident, ResidentSink, Source, StreamOptions, bound, mimo, miso,
+    sliding_window,
 };
 
 mod files;

@@ -6,7 +6,7 @@ mod outline;
 
 pub use aligned::{AlignOptions, Aligned};
 
-use super::shared::UNIT;
+use super::geometry::UNIT;
 use super::subjects::prepare::{onto, prepared};
 use super::subjects::source::{Images, Size, Source, Subject, check_subjects};
 use super::subjects::weighted::Weighted;

@@ -3,10 +3,11 @@
 use super::measures::{correlation_with_others, entropy, gradient_energy, information_of_others};
 use crate::atlas::cohort::{Cohort, Stop};
 use crate::atlas::construction::{Atlas, ENTROPY_BINS, Found, Sink, Times};
-use crate::atlas::crew::{Changes, Member, Visit};
-use crate::atlas::geometry::{CarriedGeometry, TemplateGeometry};
+use crate::atlas::crew::{Changes, Visit};
+use crate::atlas::geometry::{CarriedGeometry, TemplateGeometry, UNIT};
+use crate::atlas::member::Member;
 use crate::atlas::options::Sharpness;
-use crate::atlas::shared::{Core, UNIT, missing};
+use crate::atlas::shared::{Core, missing};
 use crate::atlas::subjects::prepare::{onto, whole};
 use crate::atlas::subjects::source::Images;
 use crate::error::{PopulationError, Result};

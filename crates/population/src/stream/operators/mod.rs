@@ -21,9 +21,6 @@ pub use smooth::Smooth;
 pub use variance::Variance;
 pub use window::WindowMean;
 
-use super::images::Source;
-use super::pipeline::Listener;
-use super::run::{StreamOptions, miso};
 use crate::error::{PopulationError, Result};
 use voxalign_compute::{Device, Dims};
 
@@ -169,23 +166,6 @@ pub trait SlidingWindow<D: Device>: Sync {
         work: &mut Self::Work,
         out: &mut D::Buffer<f32>,
     ) -> Result<()>;
-}
-
-/// A bound on the absolute value of all voxels, by which sums in fixed point are scaled: that which the source
-/// knows, or else the largest value, for which all images are gone through once.
-///
-/// # Errors
-/// As [`miso`].
-pub fn bound<D: Device>(
-    device: &D,
-    source: &dyn Source,
-    options: &StreamOptions,
-    listener: &dyn Listener,
-) -> Result<f64> {
-    match source.bound() {
-        Some(bound) => Ok(bound),
-        None => Ok(miso(device, source, &LargestValue, options, listener)?.value),
-    }
 }
 
 /// The units of a sum in fixed point, as a power of two: as small as they can be for `most` to fit.
