@@ -1,6 +1,5 @@
 //! Labels that are chosen by their numbers, or by the names that a table gives them.
 
-use super::tables::Many;
 use crate::error::{Error, Result};
 use serde::Deserialize;
 use std::path::Path;
@@ -21,6 +20,23 @@ pub(super) enum LabelKey {
     Number(i32),
     /// Its name.
     Name(String),
+}
+
+/// One, or a list of them.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Many<T> {
+    One(T),
+    List(Vec<T>),
+}
+
+impl<T> Many<T> {
+    pub(super) fn list(self) -> Vec<T> {
+        match self {
+            Self::One(one) => vec![one],
+            Self::List(all) => all,
+        }
+    }
 }
 
 /// The numbers of the labels that are given.

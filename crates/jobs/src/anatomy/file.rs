@@ -1,15 +1,10 @@
 //! The file of an anatomy: what it lists, each under a name.
 
-use super::tables::parse;
-use crate::error::Result;
-use crate::listener::{Listener, reading};
 use crate::options::PointConvention;
 use crate::surface::{ObjectOptions, ShapeOptions};
 use std::path::{Path, PathBuf};
 use voxalign_compute::ops::pairwise::KernelShape;
 use voxalign_io::mesh::MeshSpace;
-use voxalign_io::names::read_label_names;
-use voxalign_io::text;
 use voxalign_register::similarity::Similarity;
 
 /// What something of an anatomy is.
@@ -164,19 +159,4 @@ pub struct Anatomy {
     pub path: PathBuf,
     /// What it lists, by kinds, and within one as in the file.
     pub parts: Vec<Part>,
-}
-
-impl Anatomy {
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// A missing file; what is no TOML; keys that there are not, values that none may have, names that are given twice.
-    pub fn read(path: &Path, listener: &dyn Listener) -> Result<Self> {
-        let at = format!("'{}'", path.display());
-        let text = reading(listener, || text::read(path))?;
-        let folder = path.parent().unwrap_or(Path::new(""));
-        let names = |table: &Path| reading(listener, || read_label_names(table));
-        let parts = parse(&text, folder, &names).map_err(|e| e.at(&at))?;
-        Ok(Self { path: path.to_owned(), parts })
-    }
 }

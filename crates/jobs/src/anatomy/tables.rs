@@ -1,32 +1,32 @@
 //! The tables of the file of an anatomy.
 
-use super::chosen::{LabelKey, Names, numbers};
-use super::file::{Given, Kind, OfVoxels, Part, Source};
+use super::chosen::{LabelKey, Many, Names, numbers};
+use super::file::{Anatomy, Given, Kind, OfVoxels, Part, Source};
 use crate::error::{Error, Result};
+use crate::listener::{Listener, reading};
 use crate::options::PointConvention;
 use crate::surface::{ObjectOptions, ShapeOptions};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use voxalign_compute::ops::pairwise::KernelShape;
 use voxalign_io::mesh::MeshSpace;
+use voxalign_io::names::read_label_names;
 use voxalign_options::text;
 use voxalign_register::Choice;
 use voxalign_register::similarity::Similarity;
 
-/// One, or a list of them.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(untagged)]
-pub(super) enum Many<T> {
-    One(T),
-    List(Vec<T>),
-}
-
-impl<T> Many<T> {
-    pub(super) fn list(self) -> Vec<T> {
-        match self {
-            Self::One(one) => vec![one],
-            Self::List(all) => all,
-        }
+impl Anatomy {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// A missing file; what is no TOML; keys that there are not, values that none may have, names that are given twice.
+    pub fn read(path: &Path, listener: &dyn Listener) -> Result<Self> {
+        let at = format!("'{}'", path.display());
+        let text = reading(listener, || voxalign_io::text::read(path))?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let names = |table: &Path| reading(listener, || read_label_names(table));
+        let parts = parse(&text, folder, &names).map_err(|e| e.at(&at))?;
+        Ok(Self { path: path.to_owned(), parts })
     }
 }
 
@@ -113,7 +113,7 @@ struct OfLandmarks {
 }
 
 /// The parts of a text; relative paths are relative to a folder, and `names` reads tables of label names.
-pub(super) fn parse(text: &str, folder: &Path, names: Names<'_>) -> Result<Vec<Part>> {
+fn parse(text: &str, folder: &Path, names: Names<'_>) -> Result<Vec<Part>> {
     let tables: Tables = toml::from_str(text).map_err(|e| {
         let start = e.span().map_or(0, |s| s.start.min(text.len()));
         let line = text[..start].matches('\n').count() + 1;

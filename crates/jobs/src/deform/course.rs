@@ -7,31 +7,32 @@ use super::fields::{
 };
 use super::{
     AffineChoice, AffinePart, ChannelImages, Found, Inputs, Scored, affine_part, evidence, record,
-    unfit, with_affine_part,
+    with_affine_part,
 };
 use crate::error::{Error, Result};
 use crate::files;
 use crate::listener::{Listener, check};
 use crate::machine::Machine;
-use crate::options::{InitChoice, Product};
-use crate::pair::{Views, outside, score_figures};
+use crate::options::{InitChoice, Product, Products};
+use crate::pair::{Pair, Views, outside, score_figures};
 use crate::remedy::Speaker;
 use crate::run::{
-    self, Done, Input, Output, RECORD, REPORT, Read, Run, TRANSFORM, TRANSFORM_FSL, WARPED,
+    self, Clock, Done, Input, Output, RECORD, REPORT, Read, Run, TRANSFORM, TRANSFORM_FSL, WARPED,
 };
 use crate::staged::Staged;
 use serde_json::Value;
 use voxalign_image::{Affine, Grid, Transform};
 use voxalign_io::image::{self, DataType};
 use voxalign_io::transform::Geometry;
-use voxalign_options::text;
-use voxalign_register::Verdict;
+use voxalign_options::{OptionError, text};
 use voxalign_register::diffeo::{DeformResult, Matching, check_start, register_deformable};
-use voxalign_register::linear::Init;
-use voxalign_register::resample::displacements;
+use voxalign_register::linear::{AffineResult, Init};
+use voxalign_register::resample::{MovingImage, displacements};
 use voxalign_register::similarity::Similarity;
+use voxalign_register::{RegisterError, Verdict};
+use voxalign_report::affine;
 use voxalign_report::deform::{DeformReport, energies, render};
-use voxalign_report::{ReportError, RunRecord};
+use voxalign_report::{Figure, InputRecord, ReportError, RunRecord, When};
 
 /// What each file is: `warped` is the name of that with the moving image on the fixed one, where there is one.
 pub(crate) fn outputs(warped: Option<String>) -> Vec<Output> {
@@ -156,7 +157,7 @@ impl Course<'_> {
         if let Some(affine) = found.as_ref().filter(|f| !f.verdict.good)
             && let Err(why) = check_start(&start, matching.model)
         {
-            let end = unfit::End { task, machine, affine, why: &why };
+            let end = End { task, machine, affine, why: &why };
             return end.write(run, inputs.pair, staged, clock, input_records);
         }
         let input = inputs.as_input(self.similarity, start);
@@ -255,5 +256,71 @@ impl Course<'_> {
             };
             run.finish(staged, clock, record, &outputs, move || writing.wait(), report)
         })
+    }
+}
+
+/// The end of a registration whose affine part failed so far that no deformation can start from it.
+struct End<'a> {
+    task: &'a dyn Task,
+    machine: &'a Machine,
+    /// The affine part that failed.
+    affine: &'a AffineResult,
+    /// Why no deformation can start from it.
+    why: &'a RegisterError,
+}
+
+impl End<'_> {
+    /// Writes record and report, which shows the affine part, and no transform.
+    fn write(
+        &self,
+        run: &Run<'_>,
+        mut pair: Pair,
+        staged: Staged<'_>,
+        mut clock: Clock,
+        inputs: Vec<InputRecord>,
+    ) -> Result<Done<RunRecord>> {
+        let none = Products::none();
+        let run = run.only(Some(&none));
+        let (device, written) = (&self.machine.device, run.output);
+        let (rule, outside) = (pair.rule()?, outside(written, &pair.moving));
+        let moving = MovingImage::new(device, pair.take_moving()?)?;
+        let scoring = pair.scoring(&rule, (written, outside))?;
+        let after = scoring.under(device, &moving, &Transform::Affine(self.affine.transform))?;
+        let before = scoring.under(device, &moving, &Transform::identity())?;
+        drop(moving);
+        let views = Views { before, after };
+        clock.lap("resample");
+
+        let middle = pair.fixed.grid().centre();
+        let of = (self.task.parameters(outside), &run);
+        let mut record = record::of_affine_part(of, self.affine, middle, self.machine);
+        record.inputs = inputs;
+        let verdict = with_affine_part(Verdict::default(), Some(self.affine));
+        let mut verdict = run.caller.worded(verdict, Speaker::Deform);
+        verdict.remarks.push(self.remark().into());
+        verdict.remarks.extend(pair.remarks(&views));
+        record.verdict = verdict;
+        score_figures(&mut record, &views, &pair.label_names);
+        record.figures.set_at(Figure::AffineCost, When::Before, self.affine.cost_before);
+        record.figures.set_at(Figure::AffineCost, When::After, self.affine.cost_after);
+        let report = |record: &_| {
+            affine::render(&affine::AffineReport { record, images: views.images(&pair) })
+        };
+        run.finish(staged, clock, record, &self.task.outputs(), || Ok(()), report)
+    }
+
+    /// That the registration ended early, and why.
+    fn remark(&self) -> String {
+        let why = match self.why {
+            RegisterError::Option(OptionError::Value { name: "affine", value, .. }) => {
+                format!("it is {value}")
+            }
+            RegisterError::Option(OptionError::Value { remedy, .. }) => remedy.clone(),
+            other => other.to_string(),
+        };
+        format!(
+            "the affine part failed, and no deformation can start from it: {why}; no transform and no \
+             image was written"
+        )
     }
 }

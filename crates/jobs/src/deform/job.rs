@@ -1,23 +1,25 @@
 //! A deformation from files to files.
 
 use super::course::{Course, Task, given, outputs};
-use super::{AffineChoice, Channel, ChannelImages, DeformMethod, Inputs, record};
+use super::{AffineChoice, Channel, ChannelImages, DeformMethod, Inputs};
 use crate::error::{Error, Result};
 use crate::files;
 use crate::job::missing;
 use crate::listener::Listener;
 use crate::machine::{Auto, Machine};
 use crate::options::{
-    AffineWay, InitChoice, LandmarkOptions, OutputOptions, Products, as_text, check_dof, refuse,
+    AffineWay, InitChoice, LandmarkOptions, OutputOptions, Products, as_text, check_dof, recorded,
+    refuse,
 };
 use crate::pair::{PairPaths, read_pairs};
 use crate::plan::{self, Plan};
-use crate::run::{Caller, Done, Input, Read, Role, Run, WARPED};
+use crate::run::{self, Caller, Done, Input, Read, Role, Run, WARPED};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::path::{Path, PathBuf};
 use voxalign_io::image::{self, ReadOptions};
 use voxalign_io::transform::Geometry;
-use voxalign_options::text;
+use voxalign_options::{Choice, Parameters, text};
 use voxalign_register::attachment::Landmarks;
 use voxalign_register::compare::same_grid;
 use voxalign_register::diffeo::{Intensities, Matching, Preparation};
@@ -120,12 +122,12 @@ pub fn usual_landmark_weight(similarity: &Similarity) -> f64 {
 }
 
 /// What a job asks of the registration.
-pub(super) struct Ask {
-    pub(super) channels: Vec<Channel>,
+struct Ask {
+    channels: Vec<Channel>,
     /// The similarity of the fixed and the moving image.
-    pub(super) similarity: Similarity,
-    pub(super) matching: Matching,
-    pub(super) preparation: Preparation,
+    similarity: Similarity,
+    matching: Matching,
+    preparation: Preparation,
 }
 
 impl Job {
@@ -139,7 +141,7 @@ impl Job {
     }
 
     /// Where the deformation starts.
-    pub(super) fn start(&self) -> AffineChoice {
+    fn start(&self) -> AffineChoice {
         self.affine.clone().unwrap_or_default()
     }
 
@@ -206,7 +208,7 @@ impl Job {
     }
 
     /// How strongly landmarks pull, 1/mm².
-    pub(super) fn weight(&self) -> f64 {
+    fn weight(&self) -> f64 {
         let similarity = || self.method.matching.similarity().unwrap_or(Similarity::LNCC);
         let usual = || usual_landmark_weight(&similarity());
         self.landmarks.landmark_weight.unwrap_or_else(usual)
@@ -221,7 +223,42 @@ struct OfImages<'a> {
 
 impl Task for OfImages<'_> {
     fn parameters(&self, outside: f32) -> serde_json::Value {
-        record::parameters(self.job, self.ask, outside)
+        let (job, ask) = (self.job, self.ask);
+        let path = |p: &Path| p.display().to_string();
+        let first = (&job.paths.fixed, &job.paths.moving, ask.similarity, 1.0);
+        let further = ask.channels.iter().map(|c| (&c.fixed, &c.moving, c.similarity, c.weight));
+        let channels: Vec<_> = std::iter::once(first).chain(further).collect();
+        let mut all = json!({
+            "affine": job.start().to_string(),
+            "channels": channels.iter().map(|(fixed, moving, similarity, weight)| json!({
+                "fixed": path(fixed),
+                "moving": path(moving),
+                "similarity": similarity.name(),
+                "weight": weight,
+            })).collect::<Vec<_>>(),
+            "outside": run::outside(outside),
+            "interpolation": job.written.interpolation().name(),
+        });
+        if let Some(given) = all.as_object_mut() {
+            given
+                .extend(job.init.as_ref().map(|init| ("init".to_owned(), json!(init.to_string()))));
+            given.extend(ask.preparation.as_json());
+            let way = serde_json::to_value(&job.way).unwrap_or_default();
+            let said = way.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+            given.extend(said.map(|(name, value)| (name.clone(), value.clone())));
+            if let Some([fixed, moving]) = job.landmarks.files() {
+                given.insert("landmarks".to_owned(), json!([path(fixed), path(moving)]));
+                given.insert("landmark_weight".to_owned(), json!(job.weight()));
+            }
+            let convention = job.landmarks.point_convention;
+            given.extend(convention.map(|c| ("point_convention".to_owned(), json!(c.name()))));
+        }
+        let similarities: Vec<_> = channels.iter().map(|c| c.2).collect();
+        if let Some(all) = all.as_object_mut() {
+            all.extend(recorded(&ask.matching, &similarities));
+            all.extend(job.paths.which.parameters());
+        }
+        all
     }
 
     fn files(&self) -> Vec<Input<'_>> {

@@ -22,7 +22,6 @@ mod fields;
 mod job;
 mod method;
 mod record;
-mod unfit;
 
 pub(crate) use course::{Carried, Course, Task, given, outputs};
 pub use job::{Job, check_points, check_way, usual_landmark_weight};

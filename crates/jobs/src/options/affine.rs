@@ -1,9 +1,8 @@
 //! The options that say how an affine registration is made.
 
 use super::as_text;
-use super::landmarks::PointConvention;
 use super::refuse;
-use super::values::InitChoice;
+use super::values::{InitChoice, PointConvention};
 use crate::error::{Error, Result};
 use crate::listener::Listener;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! The images that files of transforms, points and meshes are relative to.
 
-use super::landmarks::PointConvention;
+use super::values::PointConvention;
 use crate::carry::Reading;
 use crate::error::Result;
 use crate::files::{self, Grids};

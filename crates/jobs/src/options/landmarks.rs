@@ -1,41 +1,12 @@
 //! The options about corresponding points.
 
+use super::values::PointConvention;
 #[cfg(feature = "clap")]
 use super::values::positive;
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-use voxalign_io::mesh::MeshSpace;
-use voxalign_io::points;
-use voxalign_options::{Choice, text};
-
-/// The world that the coordinates of a point file are in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Choice)]
-pub enum PointConvention {
-    /// x to the right, y to the front, z up, as everywhere in this program.
-    #[default]
-    Ras,
-    /// x to the left, y to the back, z up, as ITK, ANTs and DICOM.
-    Lps,
-}
-
-impl From<PointConvention> for points::PointConvention {
-    fn from(convention: PointConvention) -> Self {
-        match convention {
-            PointConvention::Ras => Self::Ras,
-            PointConvention::Lps => Self::Lps,
-        }
-    }
-}
-
-impl From<PointConvention> for MeshSpace {
-    fn from(convention: PointConvention) -> Self {
-        match convention {
-            PointConvention::Ras => Self::Ras,
-            PointConvention::Lps => Self::Lps,
-        }
-    }
-}
+use voxalign_options::text;
 
 /// Corresponding points that pull in a deformation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -15,12 +15,14 @@ mod values;
 pub(crate) use affine::check_dof;
 pub use affine::{AffineMethod, AffineWay, of_maps, usual_affine};
 pub use geometry::{GeometryOptions, PointOptions};
-pub use landmarks::{LandmarkOptions, PointConvention};
+pub use landmarks::LandmarkOptions;
 pub use matching::MatchingOptions;
 pub use output::{OutputOptions, ReportOption};
 pub use products::{Product, Products, of_affine, of_deform};
 pub use text::{from_json, from_toml, toml_table};
-pub use values::{InitChoice, Interpolation, Outside, not_negative, number, positive};
+pub use values::{
+    InitChoice, Interpolation, Outside, PointConvention, not_negative, number, positive,
+};
 
 pub(crate) use geometry::grid_of;
 pub(crate) use matching::recorded;

@@ -1,6 +1,5 @@
 //! Values of options, with parsers that say what would do.
 
-use super::landmarks::PointConvention;
 use crate::error::{Error, Result};
 use crate::files;
 use crate::listener::Listener;
@@ -10,6 +9,8 @@ use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use voxalign_compute::ops::resample;
+use voxalign_io::mesh::MeshSpace;
+use voxalign_io::points;
 use voxalign_io::transform::Geometry;
 use voxalign_options::{Choice, text};
 use voxalign_register::linear::Init;
@@ -41,6 +42,34 @@ impl Interpolation {
             Interpolation::Label => Err(Error::input(text!(
                 "`interpolation = label` is for label maps; use nearest, linear or cubic for an image"
             ))),
+        }
+    }
+}
+
+/// The world that the coordinates of a point file are in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Choice)]
+pub enum PointConvention {
+    /// x to the right, y to the front, z up, as everywhere in this program.
+    #[default]
+    Ras,
+    /// x to the left, y to the back, z up, as ITK, ANTs and DICOM.
+    Lps,
+}
+
+impl From<PointConvention> for points::PointConvention {
+    fn from(convention: PointConvention) -> Self {
+        match convention {
+            PointConvention::Ras => Self::Ras,
+            PointConvention::Lps => Self::Lps,
+        }
+    }
+}
+
+impl From<PointConvention> for MeshSpace {
+    fn from(convention: PointConvention) -> Self {
+        match convention {
+            PointConvention::Ras => Self::Ras,
+            PointConvention::Lps => Self::Lps,
         }
     }
 }

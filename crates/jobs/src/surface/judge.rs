@@ -1,13 +1,40 @@
-//! Whether a surface can be used.
+//! A surface as it was made, and whether it can be used.
 
 use super::ObjectOptions;
-use super::make::Shaped;
-use voxalign_image::Grid;
+use crate::error::Result;
+use voxalign_image::{Grid, Mesh, memory};
 use voxalign_options::text;
+use voxalign_register::compare::{MeshScores, distances_to};
 use voxalign_register::limits::SURFACE;
 use voxalign_register::{Check, Remedy, Verdict};
 use voxalign_report::surface::ObjectRecord;
 use voxalign_surface::Figures;
+
+/// A surface as it was made.
+pub(super) struct Shaped {
+    /// Around the voxels as they are, where that is another one.
+    pub(super) exact: Option<Mesh>,
+    pub(super) exact_figures: Figures,
+    /// What is written.
+    pub(super) mesh: Mesh,
+    pub(super) figures: Figures,
+    /// How far these two are apart, where they differ.
+    pub(super) distance: Option<MeshScores>,
+}
+
+impl Shaped {
+    /// The surface around the voxels as they are.
+    pub(super) fn exact(&self) -> &Mesh {
+        self.exact.as_ref().unwrap_or(&self.mesh)
+    }
+
+    /// How far each vertex is from it, where the two differ.
+    pub(super) fn distances(&self) -> Result<Option<Vec<f32>>> {
+        let Some(exact) = &self.exact else { return Ok(None) };
+        let found = distances_to(self.mesh.vertices(), exact)?;
+        Ok(Some(memory::collected(found.into_iter().map(|d| d as f32))?))
+    }
+}
 
 /// The verdict: whether it is closed and a manifold, whether it lies on itself, its volume and its place.
 pub(super) fn verdict(

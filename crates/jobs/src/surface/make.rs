@@ -1,6 +1,6 @@
 //! A surface, made and judged.
 
-use super::judge;
+use super::judge::{self, Shaped};
 use super::object::Object;
 use super::options::{ObjectOptions, ShapeOptions};
 use crate::error::{Error, Result};
@@ -8,38 +8,12 @@ use crate::listener::{Level, Listener, check};
 use crate::run::Clock;
 use std::path::Path;
 use voxalign_compute::select::AnyDevice;
-use voxalign_image::{LabelMap, Mesh, Volume, memory};
+use voxalign_image::{LabelMap, Mesh, Volume};
 use voxalign_options::text;
 use voxalign_register::Verdict;
-use voxalign_register::compare::{MeshScores, compare_meshes, distances_to};
+use voxalign_register::compare::compare_meshes;
 use voxalign_report::surface::{ObjectRecord, SurfaceFound};
 use voxalign_surface::{Figures, decimated, isosurface, outlines, smoothed};
-
-/// A surface as it was made.
-pub(super) struct Shaped {
-    /// Around the voxels as they are, where that is another one.
-    exact: Option<Mesh>,
-    pub(super) exact_figures: Figures,
-    /// What is written.
-    pub(super) mesh: Mesh,
-    pub(super) figures: Figures,
-    /// How far these two are apart, where they differ.
-    pub(super) distance: Option<MeshScores>,
-}
-
-impl Shaped {
-    /// The surface around the voxels as they are.
-    pub(super) fn exact(&self) -> &Mesh {
-        self.exact.as_ref().unwrap_or(&self.mesh)
-    }
-
-    /// How far each vertex is from it, where the two differ.
-    pub(super) fn distances(&self) -> Result<Option<Vec<f32>>> {
-        let Some(exact) = &self.exact else { return Ok(None) };
-        let found = distances_to(self.mesh.vertices(), exact)?;
-        Ok(Some(memory::collected(found.into_iter().map(|d| d as f32))?))
-    }
-}
 
 /// How a surface is made.
 #[derive(Clone, Copy)]
