@@ -1,6 +1,6 @@
 //! `demo` and `bench`: the real pair that comes with the program.
 
-use crate::common::{Place, names};
+use crate::common::{Place, grid, head, motion, names};
 use voxalign_image::{Affine, Vector3};
 
 #[test]
@@ -81,9 +81,13 @@ fn bench_measures() {
     assert!(operators.len() > 1);
     assert!(operators.iter().all(|o| o["gb_per_s"].as_f64().unwrap() > 0.0));
     assert!(json["affine"].is_null());
-    let run = place.line("bench --affine-only").expect(0);
-    assert!(run.out.contains("whole command"), "{}", run.out);
     assert!(place.names().is_empty());
+    let grid = grid([60, 64, 56], 3.0);
+    place.image("a.nii", &head(&grid, &Affine::identity()));
+    place.image("b.nii", &head(&grid, &motion()));
+    let run = place.line("bench --affine-only --pair a.nii b.nii").expect(0);
+    assert!(run.out.contains("whole command"), "{}", run.out);
+    assert_eq!(place.names(), ["a.nii", "b.nii"]);
 }
 
 /// What no memory holds is said before anything is made, and takes no time.

@@ -363,7 +363,7 @@ fn deform() {
     ];
     let line = "deform a.nii b.nii -o out --affine t.tfm --similarity ssd --schedule 4x3 \
                 --outputs all";
-    check_folder(line, "out", &outputs, 12);
+    check_folder(line, "out", &outputs, 6);
 }
 
 #[test]

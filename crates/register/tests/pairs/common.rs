@@ -30,6 +30,11 @@ pub fn shipped(name: &str) -> Volume<f32> {
     voxalign_io::image::read_volume(path).unwrap()
 }
 
+/// Whether `VOXALIGN_TEST_THOROUGH` asks for all cases of the tests that usually run some of them.
+pub fn thorough() -> bool {
+    std::env::var_os("VOXALIGN_TEST_THOROUGH").is_some()
+}
+
 /// The folder of real images beside the checkout; without it nothing (and a line that says so), and a failure
 /// where `VOXALIGN_REQUIRE_DATA` is set.
 pub fn real_data(test: &str) -> Option<PathBuf> {

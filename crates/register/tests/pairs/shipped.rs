@@ -17,7 +17,7 @@ use voxalign_register::{RegisterError, Silent};
 fn known_transforms_are_recovered() {
     let head = shipped("colin27_t1.nii.gz");
     let mut worst = 0.0f64;
-    for case in 0..30 {
+    for case in 0..if thorough() { 30 } else { 8 } {
         let mut random = Random::new(case + 1);
         let truth = random_affine(&mut random, head.grid().centre());
         let grid = padded(head.grid(), 60.0);
@@ -30,7 +30,7 @@ fn known_transforms_are_recovered() {
         assert!(result.verdict.good, "case {case}: {}", result.verdict.summary());
         worst = worst.max(mean);
     }
-    println!("worst mean error of 30: {worst:.3} mm");
+    println!("worst mean error: {worst:.3} mm");
 }
 
 /// Two real brains: the same bits for any number of threads, on every SIMD level and in every run.
@@ -47,7 +47,7 @@ fn the_same_bits() {
             (r.transform.rows(), r.cost_after.to_bits(), evaluations)
         };
         let first = run(2, Simd::detect());
-        for threads in [1, 2, 4] {
+        for threads in [1, 4] {
             assert_eq!(run(threads, Simd::detect()), first, "{cost:?}, {threads} threads");
         }
         for simd in Simd::available() {
@@ -210,10 +210,8 @@ fn masks_and_weights() {
         let r = register_affine(&device, &input, &options, &Silent).unwrap();
         // Images on the device are left as they are, and give the same.
         let held = DeviceInput::upload(&device, &input).unwrap();
-        for _ in 0..2 {
-            let again = register_affine_on_device(&device, &held, &options, &Silent).unwrap();
-            assert_eq!(again.transform.rows(), r.transform.rows());
-        }
+        let again = register_affine_on_device(&device, &held, &options, &Silent).unwrap();
+        assert_eq!(again.transform.rows(), r.transform.rows());
         // A fixed image that is kept gives the same, for one moving image after the other.
         let (of, way) = (input.fixed_mask, input.fixed_weight);
         let kept = PreparedFixed::new(&device, input.fixed, of, way).unwrap();
