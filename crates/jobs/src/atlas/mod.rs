@@ -13,15 +13,12 @@
 //! # }
 //! ```
 
-mod geometry;
 mod job;
 mod options;
 mod outcome;
-mod prepared;
 mod regress;
-mod source;
 mod stability;
-mod subjects;
+mod study;
 
 pub use options::{
     Align, At, Every, Exclude, Execution, Memory, Options, Regression, RegressionOptions, Rounds,
@@ -38,11 +35,11 @@ use crate::machine::{Auto, Machine};
 use crate::plan::Plan;
 use crate::run::{Caller, Done};
 use job::One;
-use prepared::{Anatomies, Study};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use study::{Anatomies, Study};
 use voxalign_compute::comm::{Communicator, Team};
 use voxalign_options::text;
 use voxalign_population::atlas::{AlignOptions, AtlasOptions};

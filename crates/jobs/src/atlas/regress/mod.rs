@@ -5,7 +5,7 @@ mod volumes;
 
 use super::options::{At, Exclude, Regression as Options, RegressionOptions};
 use super::outcome::{figures, images, write};
-use super::prepared::{Prepared, Study, weighted_atlas};
+use super::study::{Prepared, Study, weighted_atlas};
 use crate::error::{Error, Result};
 use crate::files::labels;
 use crate::list::Entry;
