@@ -14,10 +14,11 @@ use voxalign_compute::ops::{Elementwise, Filter, Reduce, Resample};
 use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Affine, Grid, Matrix3, Vector3, Volume};
 use voxalign_jobs::Level;
-use voxalign_jobs::atlas::{Memory as MemoryArgs, from_one};
+use voxalign_jobs::atlas::Memory as MemoryArgs;
 use voxalign_jobs::files;
 use voxalign_jobs::machine::Running;
 use voxalign_jobs::options::MatchingOptions;
+use voxalign_jobs::team::from_one;
 use voxalign_jobs::{Error, Result};
 use voxalign_population::atlas::{
     AtlasOptions, Construction, Images, InMemory, MemoryPlan, Subject, iterate,
@@ -74,7 +75,7 @@ pub(super) fn run(args: &AtlasBenchArgs, host: &dyn Host) -> Result<()> {
         .collect::<Result<Vec<_>, Error>>()?;
     let making = began.elapsed().as_secs_f64();
     let source = InMemory::new(made);
-    let memory = args.memory.options();
+    let memory = args.memory.options()?;
     let planned = |plans: &[MemoryPlan]| {
         plans.iter().for_each(|plan| host.tell(Level::Normal, &format!("memory: {plan}").into()));
     };

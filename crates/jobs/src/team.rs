@@ -9,6 +9,15 @@ use voxalign_compute::select::{AnyDevice, DeviceChoice};
 use voxalign_options::text;
 use voxalign_population::exchange::all_told;
 
+/// A number of GPUs, 1 or more.
+///
+/// # Errors
+/// What it should be.
+pub fn from_one(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|n| (1..=4096).contains(n));
+    number.ok_or_else(|| "give a whole number, 1 or more".to_owned())
+}
+
 /// The processes of this machine.
 struct Neighbours {
     /// The place of this one among them.

@@ -88,11 +88,8 @@ impl<K: Choice, U: UseOf<K>> Args for Chosen<K, U> {
     fn augment_args(command: Command) -> Command {
         let heading = if U::HEADING.is_empty() { K::HEADING } else { U::HEADING };
         let help = if U::HELP.is_empty() { K::HELP } else { U::HELP };
-        let default = match (U::DEFAULT, U::usual()) {
-            ("", Some(usual)) => format!(" [default: {}]", usual.name()),
-            ("", None) => String::new(),
-            (words, _) => format!(" [default: {words}]"),
-        };
+        let default = U::default_in_words().or_else(|| Some(U::usual()?.name().to_owned()));
+        let default = default.map_or_else(String::new, |words| format!(" [default: {words}]"));
         let known = Self::kinds().map(|k| PossibleValue::new(k.name()).help(k.summary()));
         let parse = |name: String| K::named(&name).ok_or_else(|| format!("'{name}' is not known"));
         let mut kind = Arg::new(Self::option())

@@ -19,8 +19,6 @@ pub trait UseOf<T>: 'static {
     const HELP: &'static str = "";
     /// The heading under which all are listed; empty for that which is declared.
     const HEADING: &'static str = "";
-    /// The default of the option in words; empty for the name of the usual kind.
-    const DEFAULT: &'static str = "";
 
     /// Whether a kind can be chosen.
     fn serves(kind: &T) -> bool {
@@ -37,6 +35,11 @@ pub trait UseOf<T>: 'static {
     /// The help of a parameter, where it is another one than is declared.
     fn help(parameter: &str) -> Option<&'static str> {
         let _ = parameter;
+        None
+    }
+
+    /// The default of the option in words, where that is not the usual kind.
+    fn default_in_words() -> Option<String> {
         None
     }
 
@@ -172,18 +175,8 @@ impl<K: Choice, U: UseOf<K>> Chosen<K, U> {
                 let names: Vec<_> = of.iter().map(|(name, _)| *name).collect();
                 help = format!("{help}; for {}", names.join(", "));
             }
-            let mut each: Vec<(Vec<&str>, String)> = Vec::new();
-            for (name, default) in of {
-                match each.iter_mut().find(|(_, known)| *known == default) {
-                    Some((names, _)) => names.push(name),
-                    None => each.push((vec![name], default)),
-                }
-            }
-            if each.len() > 1 {
-                let of = |(names, default): (Vec<&str>, String)| {
-                    format!("{}: {default}", names.join(", "))
-                };
-                parameter.default = each.into_iter().map(of).collect::<Vec<_>>().join("; ");
+            if of.iter().any(|(_, default)| *default != parameter.default) {
+                parameter.default = by_value(of);
             }
             Declared { parameter, help }
         };
@@ -251,6 +244,20 @@ impl<K: Choice, U: UseOf<K>> Chosen<K, U> {
         let kinds = Self::kinds().filter(|kind| has(kind, name)).map(|kind| kind.name()).collect();
         Err(OptionError::Ignored { name, option: Self::option(), kinds })
     }
+}
+
+/// Values with the names that have them, such as `cr, ncc: 0.1; ssd: 2`.
+#[must_use]
+pub fn by_value(all: impl IntoIterator<Item = (&'static str, String)>) -> String {
+    let mut each: Vec<(Vec<&str>, String)> = Vec::new();
+    for (name, value) in all {
+        match each.iter_mut().find(|(_, known)| *known == value) {
+            Some((names, _)) => names.push(name),
+            None => each.push((vec![name], value)),
+        }
+    }
+    let of = |(names, value): &(Vec<&str>, String)| format!("{}: {value}", names.join(", "));
+    each.iter().map(of).collect::<Vec<_>>().join("; ")
 }
 
 /// Puts a value among those that are given.

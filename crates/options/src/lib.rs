@@ -51,7 +51,7 @@ mod value;
 
 pub use choice::Choice;
 pub use error::{OptionError, Result};
-pub use given::{Chosen, Given, UseOf, Usual, as_typed};
+pub use given::{Chosen, Given, UseOf, Usual, as_typed, by_value};
 pub use parameter::{Parameter, Parameters};
 pub use text::{Part, Text};
 pub use value::Value;

@@ -35,7 +35,7 @@ pub struct Parameter {
 /// A struct whose fields are parameters.
 ///
 /// It is derived, with [`Default`]. Attributes of a field: `#[parameter(default = VALUE, unit = "MM", above = A, least = A, most = B, what =
-/// "number of voxels", says = "the default in words", heading = "Method", remedy = "give ...")]`; `#[parameter(flatten)]` takes the parameters of a struct in, `#[parameter(skip)]`
+/// "number of voxels", says = THE_DEFAULT_IN_WORDS, heading = "Method", remedy = "give ...")]`; `#[parameter(flatten)]` takes the parameters of a struct in, `#[parameter(skip)]`
 /// leaves a field out of what can be said.
 pub trait Parameters: Clone + Default + Send + Sync + 'static {
     /// What is declared of all fields, with the defaults of `self`.

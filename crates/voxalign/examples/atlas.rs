@@ -12,7 +12,7 @@ pub fn build(
     schedule: Option<&str>,
 ) -> Result<bool, Error> {
     let mut job = atlas::Job::new(images, out);
-    job.options.spacing = Some(spacing);
+    job.options.space = Given::default().with("spacing", spacing)?;
     if let Some(schedule) = schedule {
         job.options.matching.multiscale = Given::default().with("schedule", schedule)?;
     }

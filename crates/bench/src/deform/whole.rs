@@ -8,7 +8,7 @@ use std::time::Instant;
 use voxalign_compute::select::AnyDevice;
 use voxalign_jobs::{Error, Result};
 use voxalign_register::Choice;
-use voxalign_register::diffeo::{DeformModel, Matching, Multiscale};
+use voxalign_register::diffeo::{Matching, Multiscale};
 use voxalign_register::multiscale::Schedule;
 use voxalign_register::similarity::Similarity;
 
@@ -26,7 +26,7 @@ pub(super) struct WholeTime {
     pub(super) verdict_good: bool,
 }
 
-/// Every model, and LDDMM at full resolution alone.
+/// Every model, and those with a path in time at full resolution alone.
 pub(super) fn measure(
     device: &AnyDevice,
     images: &Images,
@@ -41,12 +41,11 @@ pub(super) fn measure(
             format!("{}, usual schedule", model.name()),
             (&options, true),
         )?);
-        if let DeformModel::Lddmm(lddmm) = model {
+        if let Some(steps) = model.get("time_steps") {
             let schedule = Schedule::of(&[(1, 50)]);
             let full = Multiscale { schedule, convergence: 0.0, ..options.multiscale };
             let options = Matching { multiscale: full, ..options };
-            let steps = lddmm.time_steps;
-            let what = format!("lddmm, {steps} time steps, full resolution alone");
+            let what = format!("{}, {steps} time steps, full resolution alone", model.name());
             times.push(time((device, wanted.host), images, what, (&options, false))?);
         }
     }

@@ -8,8 +8,8 @@ use crate::{device, ranks, tables};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use voxalign_jobs::Job as _;
-use voxalign_jobs::atlas::{Job, from_one};
-use voxalign_jobs::team;
+use voxalign_jobs::atlas::Job;
+use voxalign_jobs::team::{self, from_one};
 
 /// What `voxalign atlas --help` says at its end.
 pub(crate) const EXAMPLES: &str = "\

@@ -2,8 +2,8 @@
 
 use super::file::{Anatomy, Given, Kind, OfVoxels, Part, Source};
 use super::tables::kernel_name;
-use crate::deform::usual_landmark_weight;
 use crate::error::{Error, Result};
+use crate::options::usual_landmark_weight;
 use serde_json::{Value, json};
 use voxalign_compute::ops::pairwise::KernelShape;
 use voxalign_options::text;

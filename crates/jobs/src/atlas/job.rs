@@ -1,9 +1,9 @@
 //! The construction of an atlas, from files to files.
 
-use super::geometry::{Variation, judged, of_template};
+use super::outcome::geometry::{Variation, judged, of_template};
+use super::outcome::subjects::{Subjects, label_names, without_older};
 use super::outcome::{figures, images, write};
-use super::prepared::{Building, Prepared, Saving, Study};
-use super::subjects::{Subjects, label_names, without_older};
+use super::study::{Building, Prepared, Saving, Study};
 use crate::error::{Error, Result};
 use crate::listener::Level;
 use crate::machine::Machine;

@@ -6,26 +6,23 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut job = atlas::Job::new(["a.nii.gz", "b.nii.gz", "c.nii.gz"], "out");
-//! job.options.spacing = Some(2.0);
+//! job.options.space = voxalign_options::Given::default().with("spacing", 2.0)?;
 //! let machine = machine::Machine::start(Default::default(), machine::Auto::Gpu)?;
 //! job.run(&machine, &Caller::default(), &Silent)?;
 //! # Ok(())
 //! # }
 //! ```
 
-mod geometry;
 mod job;
 mod options;
 mod outcome;
-mod prepared;
 mod regress;
-mod source;
 mod stability;
-mod subjects;
+mod study;
 
 pub use options::{
-    Align, At, Bytes, Every, Exclude, Memory, Options, Regression, Rounds, Sizes, Stability,
-    from_one,
+    Align, At, Every, Exclude, Execution, Memory, Options, Regression, RegressionOptions, Rounds,
+    Sizes, Stability,
 };
 
 use crate::anatomy::{Common, of_shapes_alone};
@@ -38,11 +35,11 @@ use crate::machine::{Auto, Machine};
 use crate::plan::Plan;
 use crate::run::{Caller, Done};
 use job::One;
-use prepared::{Anatomies, Study};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use study::{Anatomies, Study};
 use voxalign_compute::comm::{Communicator, Team};
 use voxalign_options::text;
 use voxalign_population::atlas::{AlignOptions, AtlasOptions};
@@ -159,13 +156,14 @@ impl Job {
             let how = (test.cohorts, test.seed);
             return Ok(Kind::Stability(stability::Test::new(sizes, how, study)?));
         }
+        let Execution { checkpoint_every, processes } = options.execution.over(Execution::USUAL)?;
         let job = One {
             study,
             subjects: !options.no_subjects,
             report: !options.no_report,
-            every: options.checkpoint_every.unwrap_or_default().0,
+            every: checkpoint_every.0,
             resume: options.resume,
-            processes: options.processes,
+            processes,
         };
         job.check()?;
         Ok(Kind::Atlas(job))
@@ -196,6 +194,7 @@ impl Job {
             Align::Similarity(of) => Some((7, of.rounds)),
             Align::Affine(of) => Some((12, of.rounds)),
         };
+        let space = options.space.over(AlignOptions::default())?;
         let similarity = Some(options.cost.kind().unwrap_or(Similarity::NCC));
         let affine =
             align.map(|(dof, _)| AffineOptions { dof, similarity, ..AffineOptions::default() });
@@ -215,7 +214,7 @@ impl Job {
                 if common.is_of_shapes_alone() {
                     of_shapes_alone(&mut matching.matching, &options.matching)?;
                 }
-                Some(Anatomies { common, spacing: options.spacing })
+                Some(Anatomies { common, spacing: space.spacing })
             }
         };
         let grid = options.reference.as_deref().map(|path| files::grid(path, listener));
@@ -223,9 +222,9 @@ impl Job {
         let align = AlignOptions {
             affine,
             rounds: align.map_or(Rounds::USUAL.rounds, |(_, rounds)| rounds),
-            spacing: options.spacing,
             grid: grid.transpose()?,
             exclude_outlying: exclude.contains(&Exclude::Outlying),
+            ..space
         };
         Ok(Study {
             entries,
@@ -235,7 +234,7 @@ impl Job {
             output: &self.output,
             align,
             options: matching,
-            memory: options.memory.options(),
+            memory: options.memory.options()?,
             exclude,
             listener,
         })

@@ -1,10 +1,8 @@
 //! The options of an atlas.
 
 use crate::error::{Error, Result};
-#[cfg(feature = "clap")]
-use crate::options::number;
 use crate::options::of_maps;
-use crate::options::{MatchingOptions, as_text, by_names, negated, refuse};
+use crate::options::{MatchingOptions, by_names, negated, refuse};
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
@@ -12,7 +10,7 @@ use std::str::FromStr;
 use std::time::Duration;
 use voxalign_compute::comm::Launch;
 use voxalign_options::{Choice, Chosen, Given, Parameters, UseOf, text, text_value};
-use voxalign_population::atlas::{AtlasOptions, MemoryOptions};
+use voxalign_population::atlas::{AlignOptions, AtlasOptions, MemoryOptions};
 use voxalign_register::diffeo::{DeformModel, Matching};
 use voxalign_register::similarity::Similarity;
 
@@ -55,7 +53,6 @@ impl UseOf<Similarity> for Alignment {
     const OPTION: &'static str = "cost";
     const HEADING: &'static str = "Common space";
     const HELP: &'static str = "Similarity of these registrations";
-    const DEFAULT: &'static str = "ncc";
 
     fn serves(kind: &Similarity) -> bool {
         of_maps(kind)
@@ -64,6 +61,14 @@ impl UseOf<Similarity> for Alignment {
     fn takes(_: &str) -> bool {
         false
     }
+
+    fn usual() -> Option<Similarity> {
+        Some(Similarity::NCC)
+    }
+}
+
+impl UseOf<AlignOptions> for Alignment {
+    const HEADING: &'static str = "Common space";
 }
 
 impl UseOf<Align> for Alignment {
@@ -85,10 +90,10 @@ pub struct Options {
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub cost: Chosen<Similarity, Alignment>,
-    /// Spacing of the atlas, mm [default: the median of the subjects]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "MM", value_parser = above_zero, help_heading = "Common space",
-          conflicts_with = "reference"))]
-    pub spacing: Option<f64>,
+    /// The spacing of the atlas.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub space: Given<AlignOptions, Alignment>,
     /// Image that defines the grid of the atlas [default: along the world axes around all subjects;
     /// with --align none the grid of the images, if they share one]
     #[cfg_attr(feature = "clap", arg(long, value_name = "IMAGE", help_heading = "Common space"))]
@@ -133,16 +138,10 @@ pub struct Options {
     /// the CPU instead
     #[cfg_attr(feature = "clap", arg(long, help_heading = "Checkpoints"))]
     pub resume: bool,
-    /// Minutes between checkpoints, 0 for one after each iteration, or `never`. They are in
-    /// DIR/checkpoint, and are removed when the atlas is complete [default: 10]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "MINUTES", help_heading = "Checkpoints"))]
-    #[serde(with = "as_text")]
-    pub checkpoint_every: Option<Every>,
-
-    /// Under mpirun or srun, how many of the processes hold subjects; the others wait [default: the
-    /// number that a dry run predicts to be fastest]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = from_one, help_heading = "Running"))]
-    pub processes: Option<usize>,
+    /// How it runs.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub execution: Given<Execution>,
     /// What memory may be taken.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
@@ -158,22 +157,33 @@ pub struct Options {
     pub test: Given<Stability, OfJob>,
 }
 
+/// How the construction of an atlas runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Parameters)]
+pub struct Execution {
+    /// Minutes between checkpoints, 0 for one after each iteration, or `never`. They are in DIR/checkpoint, and are removed
+    /// when the atlas is complete
+    #[parameter(default = Every(Some(Duration::from_secs(600))), heading = "Checkpoints")]
+    pub checkpoint_every: Every,
+    /// Under mpirun or srun, how many of the processes hold subjects; the others wait
+    #[parameter(
+        least = 1,
+        most = 4096,
+        heading = "Running",
+        says = "the number that a dry run predicts to be fastest"
+    )]
+    pub processes: Option<usize>,
+}
+
 /// What memory may be taken.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 #[cfg_attr(feature = "clap", command(next_help_heading = "Memory"))]
 #[serde(default)]
 pub struct Memory {
-    /// Memory that may be used on each device, such as 20GiB; subjects that do not fit are streamed
-    /// at every iteration [default: nine tenths of the free memory]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "SIZE"))]
-    #[serde(with = "as_text")]
-    pub device_memory: Option<Bytes>,
-    /// Host memory for subjects that are streamed; those that do not fit are kept on disk [default:
-    /// six tenths of the free memory]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "SIZE"))]
-    #[serde(with = "as_text")]
-    pub host_memory: Option<Bytes>,
+    /// How much.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub sizes: Given<MemoryOptions>,
     /// Folder for subjects that are streamed from disk, best on a local disk of each machine; a
     /// killed run leaves a folder .voxalign-... there, which the next run removes [default: within DIR]
     #[cfg_attr(feature = "clap", arg(long, value_name = "DIR"))]
@@ -182,60 +192,18 @@ pub struct Memory {
 
 impl Memory {
     /// As a construction takes it.
-    #[must_use]
-    pub fn options(&self) -> MemoryOptions {
-        let [device, host] = [self.device_memory, self.host_memory].map(|b| b.map(|b| b.0));
-        MemoryOptions { device, host, scratch: self.scratch.clone() }
-    }
-}
-
-/// A number of bytes, such as `500MiB` or `20GB`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bytes(pub u64);
-
-impl FromStr for Bytes {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let text = text.trim();
-        let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-        let (number, unit) = text.split_at(end);
-        let scale = match unit.trim().to_lowercase().as_str() {
-            "" | "b" => 1.0,
-            "kib" | "k" => 1024.0,
-            "mib" | "m" => 1024f64.powi(2),
-            "gib" | "g" => 1024f64.powi(3),
-            "tib" | "t" => 1024f64.powi(4),
-            "kb" => 1e3,
-            "mb" => 1e6,
-            "gb" => 1e9,
-            "tb" => 1e12,
-            _ => f64::NAN,
-        };
-        let bytes = number.parse::<f64>().map_or(f64::NAN, |n| n * scale);
-        if bytes.is_finite() && bytes >= 0.0 {
-            Ok(Self(bytes as u64))
-        } else {
-            Err("give a size, such as 20GiB or 500MiB".to_owned())
-        }
-    }
-}
-
-impl Display for Bytes {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+    ///
+    /// # Errors
+    /// A size that none is.
+    pub fn options(&self) -> Result<MemoryOptions> {
+        let scratch = self.scratch.clone();
+        Ok(self.sizes.over(MemoryOptions { scratch, ..MemoryOptions::USUAL })?)
     }
 }
 
 /// The time between checkpoints; none for never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Every(pub Option<Duration>);
-
-impl Default for Every {
-    fn default() -> Self {
-        Self(Some(Duration::from_secs(600)))
-    }
-}
 
 impl FromStr for Every {
     type Err = String;
@@ -259,6 +227,26 @@ impl Display for Every {
     }
 }
 
+text_value!(Every, "MINUTES");
+
+/// Where atlases along a covariate are, and how wide.
+#[derive(Debug, Clone, PartialEq, Parameters)]
+pub struct RegressionOptions {
+    /// The values; each atlas is written to at_VALUE
+    #[parameter(default = Vec::new(), unit = "VALUE,...")]
+    pub at: Vec<At>,
+    /// Standard deviation of the Gaussian weights, in the units of the column
+    #[parameter(unit = "WIDTH", above = 0.0)]
+    pub bandwidth: Option<f64>,
+    /// Labels whose volumes are reported over the column, if the list has label maps
+    #[parameter(
+        default = Vec::new(),
+        unit = "LABEL,...",
+        says = "the twelve largest that all subjects have"
+    )]
+    pub volumes: Vec<i32>,
+}
+
 /// Atlases along a covariate.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
@@ -269,23 +257,10 @@ pub struct Regression {
     /// subjects have the more weight the closer their own value is
     #[cfg_attr(feature = "clap", arg(long, value_name = "COLUMN"))]
     pub regress: Option<String>,
-    /// The values; each atlas is written to at_VALUE
-    #[cfg_attr(
-        feature = "clap",
-        arg(long, value_name = "VALUE,...", value_delimiter = ',', allow_hyphen_values = true)
-    )]
-    #[serde(with = "crate::options::texts")]
-    pub at: Vec<At>,
-    /// Standard deviation of the Gaussian weights, in the units of the column
-    #[cfg_attr(feature = "clap", arg(long, value_name = "WIDTH", value_parser = above_zero))]
-    pub bandwidth: Option<f64>,
-    /// Labels whose volumes are reported over the column, if the list has label maps [default: the
-    /// twelve largest that all subjects have]
-    #[cfg_attr(
-        feature = "clap",
-        arg(long, value_name = "LABEL,...", value_delimiter = ',', allow_hyphen_values = true)
-    )]
-    pub volumes: Vec<i32>,
+    /// Where, and how wide.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub given: Given<RegressionOptions>,
     /// Names of the labels: FreeSurfer's colour table, ITK-SNAP's label descriptions, or CSV or TSV
     /// with a number and a name in each line
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE", requires = "regress"))]
@@ -313,6 +288,8 @@ impl Display for At {
     }
 }
 
+text_value!(At, "VALUE");
+
 impl At {
     /// The folder of its atlas.
     pub(super) fn folder(&self) -> String {
@@ -323,18 +300,15 @@ impl At {
 impl Regression {
     /// Refuses what is missing, and what is for nothing.
     fn check(&self) -> Result<()> {
-        let given = [
-            ("at", !self.at.is_empty()),
-            ("bandwidth", self.bandwidth.is_some()),
-            ("volumes", !self.volumes.is_empty()),
-        ];
+        let given = self.given.over(RegressionOptions::USUAL)?;
+        given.check()?;
         if self.regress.is_none() {
             refuse(self.label_names.is_some(), "label_names", text!("`regress`"))?;
-            return given
-                .iter()
-                .try_for_each(|(option, given)| refuse(*given, option, text!("`regress`")));
+            let first = self.given.first();
+            return first.map_or(Ok(()), |option| refuse(true, option, text!("`regress`")));
         }
-        match given[..2].iter().find(|(_, given)| !given) {
+        let missing = [("at", given.at.is_empty()), ("bandwidth", given.bandwidth.is_none())];
+        match missing.iter().find(|(_, missing)| *missing) {
             Some((option, _)) => Err(Error::input(text!(
                 "`regress` needs `{option}` as well: the values of `at` and the width of `bandwidth`"
             ))),
@@ -429,11 +403,12 @@ impl Options {
             text!("`align = rigid`, similarity and affine"),
         )?;
         refuse(
-            self.spacing.is_some() && self.reference.is_some(),
+            self.space.has("spacing") && self.reference.is_some(),
             "spacing",
             text!("atlases without a `reference`, which has a spacing of its own"),
         )?;
-        self.check_ranges()?;
+        self.space.over(AlignOptions::default())?.check()?;
+        self.execution.over(Execution::USUAL)?.check()?;
         self.regression.check()?;
         self.test.over(Stability::USUAL)?.check()?;
         let tested = self.test.has("stability");
@@ -485,25 +460,6 @@ impl Options {
         )
     }
 
-    /// Numbers that cannot be.
-    fn check_ranges(&self) -> Result<()> {
-        let above = |option: &str, value: Option<f64>| match value {
-            Some(v) if !(v > 0.0 && v.is_finite()) => {
-                Err(Error::input(text!("`{option}` is {v}; give a number above 0")))
-            }
-            _ => Ok(()),
-        };
-        let within = |option: &str, value: Option<u64>, last: u64| match value {
-            Some(v) if !(1..=last).contains(&v) => {
-                Err(Error::input(text!("`{option}` is {v}; give a number from 1 to {last}")))
-            }
-            _ => Ok(()),
-        };
-        above("spacing", self.spacing)?;
-        above("bandwidth", self.regression.bandwidth)?;
-        within("processes", self.processes.map(|n| n as u64), 4096)
-    }
-
     /// Refuses what is not for several atlases.
     fn alone(&self, option: &'static str) -> Result<()> {
         if Launch::of_this_process().and_then(|l| l.size).is_some_and(|n| n > 1) {
@@ -513,23 +469,10 @@ impl Options {
             )));
         }
         refuse(self.resume, "resume", text!("one atlas"))?;
-        refuse(self.processes.is_some(), "processes", text!("one atlas"))?;
-        refuse(self.checkpoint_every.is_some(), "checkpoint_every", text!("one atlas"))?;
+        for option in ["processes", "checkpoint_every"] {
+            refuse(self.execution.has(option), option, text!("one atlas"))?;
+        }
         refuse(self.no_subjects, "subjects = false", text!("one atlas"))?;
         refuse(self.no_report, "report = false", text!("one atlas"))
     }
-}
-
-/// A whole number from 1 on.
-///
-/// # Errors
-/// What it should be.
-pub fn from_one(text: &str) -> Result<usize, String> {
-    let number = text.parse().ok().filter(|n| (1..=4096).contains(n));
-    number.ok_or_else(|| "give a whole number, 1 or more".to_owned())
-}
-
-#[cfg(feature = "clap")]
-fn above_zero(text: &str) -> Result<f64, String> {
-    number(text).ok().filter(|v| *v > 0.0).ok_or_else(|| "give a number above 0".to_owned())
 }

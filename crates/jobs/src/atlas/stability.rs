@@ -1,7 +1,7 @@
 //! How many subjects an atlas needs.
 
 use super::options::Sizes;
-use super::prepared::{Prepared, Study, weighted_atlas};
+use super::study::{Prepared, Study, weighted_atlas};
 use crate::error::Result;
 use crate::listener::{Level, Quiet};
 use crate::machine::Machine;

@@ -8,8 +8,8 @@ use crate::job::missing;
 use crate::listener::Listener;
 use crate::machine::{Auto, Machine};
 use crate::options::{
-    AffineWay, InitChoice, LandmarkOptions, OutputOptions, Products, as_text, check_dof, recorded,
-    refuse,
+    AffineWay, InitChoice, LandmarkOptions, LandmarkWeight, OutputOptions, Products, as_text,
+    check_dof, recorded, refuse, usual_landmark_weight,
 };
 use crate::pair::{PairPaths, read_pairs};
 use crate::plan::{self, Plan};
@@ -110,17 +110,6 @@ pub fn check_way(way: &AffineWay, affine: Option<&AffineChoice>) -> Result<()> {
     way.usual(false).map(|_| ())
 }
 
-/// How strongly landmarks pull beside images that are compared by a similarity where nothing is said, 1/mm²: so that they
-/// come to a voxel or less, and the images still decide elsewhere (docs/accuracy.md says how that was found).
-#[must_use]
-pub fn usual_landmark_weight(similarity: &Similarity) -> f64 {
-    match similarity {
-        Similarity::Ssd(_) => 3e-6,
-        Similarity::Mi(_) | Similarity::Nmi(_) => 1e-3,
-        _ => 3e-4,
-    }
-}
-
 /// What a job asks of the registration.
 struct Ask {
     channels: Vec<Channel>,
@@ -211,7 +200,8 @@ impl Job {
     fn weight(&self) -> f64 {
         let similarity = || self.method.matching.similarity().unwrap_or(Similarity::LNCC);
         let usual = || usual_landmark_weight(&similarity());
-        self.landmarks.landmark_weight.unwrap_or_else(usual)
+        let given = self.landmarks.weight.over(LandmarkWeight::USUAL).unwrap_or_default();
+        given.landmark_weight.unwrap_or_else(usual)
     }
 }
 

@@ -24,7 +24,7 @@ mod method;
 mod record;
 
 pub(crate) use course::{Carried, Course, Task, given, outputs};
-pub use job::{Job, check_points, check_way, usual_landmark_weight};
+pub use job::{Job, check_points, check_way};
 pub use method::{AffineChoice, Channel, DeformMethod};
 
 use crate::error::{Error, Result};

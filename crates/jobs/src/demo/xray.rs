@@ -76,8 +76,9 @@ pub fn write(
         ..ViewOptions::default()
     };
     let place = PoseChoice {
-        rotation: Some(Numbers(TURN)),
-        translation: Some(Numbers(SHIFT)),
+        motion: Given::default()
+            .with("rotation", Numbers(TURN))?
+            .with("translation", Numbers(SHIFT))?,
         ..PoseChoice::default()
     };
     let simulation = Simulation {

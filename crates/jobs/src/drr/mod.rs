@@ -17,7 +17,7 @@ mod options;
 mod poses;
 
 pub use options::{Detection, Format, Projection, Rays, Samples, Shown, Simulated, Simulation};
-pub use poses::PoseChoice;
+pub use poses::{Motion, PoseChoice};
 
 use crate::error::{Error, Result};
 use crate::job::missing;

@@ -2,29 +2,38 @@
 
 use crate::error::{Error, Result};
 use crate::listener::{Listener, reading};
-use crate::options::as_text;
 use crate::projection::{Numbers, in_room, read_pose};
 use crate::run::{Input, Role};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use voxalign_image::{Affine, Grid, Vector3};
-use voxalign_options::{Text, text};
+use voxalign_options::{Given, Parameters, Text, text};
 use voxalign_register::projection::motion_of;
 use voxalign_report::track::FrameRecord;
+
+/// How the CT is turned and moved in the room of the views.
+#[derive(Debug, Clone, Copy, PartialEq, Parameters)]
+pub struct Motion {
+    /// Turns the CT about x, y and z, in that order, through `centre`, degrees
+    #[parameter(default = Numbers([0.0; 3]))]
+    pub rotation: Numbers<3>,
+    /// Moves the CT, after it was turned, RAS mm
+    #[parameter(default = Numbers([0.0; 3]))]
+    pub translation: Numbers<3>,
+    /// The point of the CT about which it is turned, in its own world, RAS mm
+    #[parameter(says = "the middle of its grid")]
+    pub centre: Option<Numbers<3>>,
+}
 
 /// Where the CT is in the room of the views; where it is in its own world if nothing is said.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::Args), command(next_help_heading = "Pose"))]
 #[serde(default)]
 pub struct PoseChoice {
-    /// Turns the CT about x, y and z, in that order, through `centre`, degrees
-    #[cfg_attr(feature = "clap", arg(long, value_name = "X,Y,Z", allow_hyphen_values = true))]
-    #[serde(with = "as_text")]
-    pub rotation: Option<Numbers<3>>,
-    /// Moves the CT, after it was turned, RAS mm
-    #[cfg_attr(feature = "clap", arg(long, value_name = "X,Y,Z", allow_hyphen_values = true))]
-    #[serde(with = "as_text")]
-    pub translation: Option<Numbers<3>>,
+    /// How it is turned and moved.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub motion: Given<Motion>,
     /// A rigid transform file: from the room (fixed) to the world of the CT (moving), as `voxalign pose` writes it
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
     pub pose: Option<PathBuf>,
@@ -33,10 +42,6 @@ pub struct PoseChoice {
     /// the track.csv of `voxalign pose --stream`
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE.csv"))]
     pub poses: Option<PathBuf>,
-    /// The point of the CT about which it is turned, in its own world, RAS mm [default: the middle of its grid]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "X,Y,Z", allow_hyphen_values = true))]
-    #[serde(with = "as_text")]
-    pub centre: Option<Numbers<3>>,
 }
 
 /// A pose with the numbers that it was made of.
@@ -65,7 +70,7 @@ const COLUMNS: [&str; 9] = [
 impl PoseChoice {
     /// Refuses what says different things.
     pub(super) fn check(&self) -> Result<()> {
-        let numbers = self.rotation.is_some() || self.translation.is_some();
+        let numbers = self.motion.has("rotation") || self.motion.has("translation");
         let given = [numbers, self.pose.is_some(), self.poses.is_some()];
         if given.iter().filter(|g| **g).count() > 1 {
             return Err(Error::input(text!(
@@ -85,7 +90,9 @@ impl PoseChoice {
 
     /// The poses of a CT; one at least.
     pub(super) fn read(&self, ct: &Grid, listener: &dyn Listener) -> Result<Vec<Pose>> {
-        let centre = self.centre.map_or_else(|| ct.centre(), |p| Vector3::from(p.0));
+        let Motion { rotation, translation, centre } = self.motion.over(Motion::USUAL)?;
+        let given = centre.is_some();
+        let centre = centre.map_or_else(|| ct.centre(), |p| Vector3::from(p.0));
         if let Some(path) = &self.pose {
             let map = read_pose(path, ct, listener)?;
             let motion = motion_of(&map, centre);
@@ -93,10 +100,9 @@ impl PoseChoice {
             return Ok(vec![Pose { map, degrees, mm: motion.translation.into(), centre }]);
         }
         if let Some(path) = &self.poses {
-            return of_table(path, (centre, self.centre.is_some()), listener);
+            return of_table(path, (centre, given), listener);
         }
-        let numbers = |n: Option<Numbers<3>>| n.map_or([0.0; 3], |n| n.0);
-        let (degrees, mm) = (numbers(self.rotation), numbers(self.translation));
+        let (degrees, mm) = (rotation.0, translation.0);
         Ok(vec![Pose { map: in_room(centre, degrees, mm)?, degrees, mm, centre }])
     }
 }

@@ -40,11 +40,15 @@ impl UseOf<Similarity> for Cost {
     const OPTION: &'static str = "cost";
     const ALIAS: &'static str = "similarity";
     const HEADING: &'static str = "Method";
-    const DEFAULT: &'static str =
-        "nmi, and ncc in the finest stages where the intensities turn out to lie on a line";
 
     fn serves(kind: &Similarity) -> bool {
         of_maps(kind)
+    }
+
+    fn default_in_words() -> Option<String> {
+        let words =
+            "nmi, and ncc in the finest stages where the intensities turn out to lie on a line";
+        Some(words.to_owned())
     }
 
     fn help(parameter: &str) -> Option<&'static str> {
@@ -150,10 +154,13 @@ impl UseOf<Similarity> for First {
     const OPTION: &'static str = "cost";
     const HEADING: &'static str = "Affine part";
     const HELP: &'static str = "Its similarity measure";
-    const DEFAULT: &'static str = Cost::DEFAULT;
 
     fn serves(kind: &Similarity) -> bool {
         of_maps(kind)
+    }
+
+    fn default_in_words() -> Option<String> {
+        Cost::default_in_words()
     }
 
     fn takes(_: &str) -> bool {

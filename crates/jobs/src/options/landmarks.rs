@@ -1,12 +1,37 @@
 //! The options about corresponding points.
 
 use super::values::PointConvention;
-#[cfg(feature = "clap")]
-use super::values::positive;
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-use voxalign_options::text;
+use voxalign_options::{Choice, Given, Parameters, by_value, text};
+use voxalign_register::similarity::Similarity;
+
+/// How strongly landmarks pull beside images that are compared by a similarity where nothing is said, 1/mm²: so that they
+/// come to a voxel or less, and the images still decide elsewhere (docs/accuracy.md says how that was found).
+#[must_use]
+pub fn usual_landmark_weight(similarity: &Similarity) -> f64 {
+    match similarity {
+        Similarity::Ssd(_) => 3e-6,
+        Similarity::Mi(_) | Similarity::Nmi(_) => 1e-3,
+        _ => 3e-4,
+    }
+}
+
+/// That of each similarity, in words.
+fn usual_weights() -> String {
+    let all = Similarity::ALL.iter().filter(|kind| kind.has_energy());
+    by_value(all.map(|kind| (kind.name(), usual_landmark_weight(kind).to_string())))
+}
+
+/// How strongly corresponding points pull.
+#[derive(Debug, Clone, Copy, PartialEq, Parameters)]
+pub struct LandmarkWeight {
+    /// How strongly they pull, 1/mm²: the energy beside that of the images is this times the mean squared distance. More
+    /// brings them nearer to each other; the images then decide less around them
+    #[parameter(above = 0.0, unit = "W", says = usual_weights())]
+    pub landmark_weight: Option<f64>,
+}
 
 /// Corresponding points that pull in a deformation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -29,11 +54,10 @@ pub struct LandmarkOptions {
     )]
     #[serde(with = "two")]
     pub landmarks: Vec<PathBuf>,
-    /// How strongly they pull, 1/mm²: the energy beside that of the images is this times the mean squared
-    /// distance. More brings them nearer to each other; the images then decide less around them
-    /// [default: cr, ncc, lncc: 0.0003; mi, nmi: 0.001; ssd: 0.000003]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "W", value_parser = positive, allow_hyphen_values = true))]
-    pub landmark_weight: Option<f64>,
+    /// How strongly they pull.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub weight: Given<LandmarkWeight>,
     /// World coordinates of points whose file does not say them [default: ras; of ANTs' CSV lps]
     #[cfg_attr(feature = "clap", arg(long, value_enum))]
     pub point_convention: Option<PointConvention>,
@@ -59,16 +83,12 @@ impl LandmarkOptions {
                 "`landmarks` takes two files, points of the fixed and of the moving image"
             )));
         }
-        if self.landmarks.is_empty() && self.landmark_weight.is_some() {
+        if self.landmarks.is_empty() && self.weight.has("landmark_weight") {
             return Err(Error::input(text!(
                 "`landmark_weight` is for `landmarks`; give these, too"
             )));
         }
-        if let Some(weight) = self.landmark_weight.filter(|w| !(*w > 0.0 && w.is_finite())) {
-            return Err(Error::input(text!(
-                "`landmark_weight` is {weight}; give a number above 0"
-            )));
-        }
+        self.weight.over(LandmarkWeight::USUAL)?.check()?;
         if self.landmarks.is_empty() && !elsewhere && self.point_convention.is_some() {
             return Err(Error::input(text!(
                 "`point_convention` is for points, which `landmarks` and `init` have; leave it out"

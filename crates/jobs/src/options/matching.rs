@@ -14,10 +14,12 @@ use voxalign_register::similarity::Similarity;
 pub struct OfDeformations;
 
 impl UseOf<Similarity> for OfDeformations {
-    const DEFAULT: &'static str = "lncc";
-
     fn serves(kind: &Similarity) -> bool {
         kind.has_energy()
+    }
+
+    fn usual() -> Option<Similarity> {
+        Some(Similarity::LNCC)
     }
 }
 
@@ -36,7 +38,14 @@ impl UseOf<DeformModel> for Models {
 pub struct Solvers;
 
 impl UseOf<SolverKind> for Solvers {
-    const DEFAULT: &'static str = "gaussian, and fft for lddmm";
+    /// That of the usual model, and those of the models that have others.
+    fn default_in_words() -> Option<String> {
+        let usual = DeformModel::default().usual_solver().name();
+        let others = DeformModel::ALL.iter().map(|m| (m.name(), m.usual_solver().name()));
+        let others = others.filter(|(_, solver)| *solver != usual);
+        let and = |words, (model, solver)| format!("{words}, and {solver} for {model}");
+        Some(others.fold(usual.to_owned(), and))
+    }
 }
 
 /// How one image is deformed to another.

@@ -15,7 +15,7 @@ mod values;
 pub(crate) use affine::check_dof;
 pub use affine::{AffineMethod, AffineWay, of_maps, usual_affine};
 pub use geometry::{GeometryOptions, PointOptions};
-pub use landmarks::LandmarkOptions;
+pub use landmarks::{LandmarkOptions, LandmarkWeight, usual_landmark_weight};
 pub use matching::MatchingOptions;
 pub use output::{OutputOptions, ReportOption};
 pub use products::{Product, Products, of_affine, of_deform};

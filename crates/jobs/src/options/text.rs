@@ -232,7 +232,8 @@ mod tests {
             assert_eq!(as_said(one), as_said(other));
         }
         let job: atlas::Job = from_toml("output = 'c'\nat = [65.0, 70]").unwrap();
-        let at: Vec<_> = job.options.regression.at.iter().map(ToString::to_string).collect();
+        let given = job.options.regression.given.over(atlas::RegressionOptions::USUAL).unwrap();
+        let at: Vec<_> = given.at.iter().map(ToString::to_string).collect();
         assert_eq!(at, ["65", "70"]);
     }
 

@@ -29,9 +29,7 @@ impl Used {
         let start = &job.start;
         Self {
             full: options.search == PoseSearch::Full,
-            start: start.init.is_some()
-                || start.init_rotation.is_some()
-                || start.init_translation.is_some(),
+            start: start.init.is_some() || start.has_numbers(),
             region: regions.iter().all(Option::is_some),
             similarity: job.method.similarity.kind().is_some(),
             views: regions.len(),

@@ -28,7 +28,7 @@ mod track;
 
 pub use input::XrayInput;
 pub use options::{Method, Pixels};
-pub use start::{PoseInit, StartOptions};
+pub use start::{PoseInit, Start, StartOptions};
 pub use track::{Storage, StreamOptions};
 
 use crate::error::{Error, Result};
@@ -185,7 +185,7 @@ impl Job {
         let mut prepared = PreparedCt::new(&machine.device, ct)?;
         let found = prepared.register(&all, &start, &options, listener)?;
         // One start asks for a local search.
-        let said = self.start.search.is_some() || options::options(&self.method)?.starts == 1;
+        let said = self.start.given.has("search") || options::options(&self.method)?.starts == 1;
         if found.verdict.good || said {
             return Ok((found, options));
         }
@@ -241,9 +241,10 @@ impl Job {
 
     /// The options of the library for a CT.
     fn pose_options(&self, ct: &Grid) -> Result<PoseOptions> {
+        let start = self.start.start()?;
         let options = PoseOptions {
-            centre: Some(self.start.centre(ct)),
-            search: self.start.search.unwrap_or_default(),
+            centre: Some(start.centre(ct)),
+            search: start.search.unwrap_or_default(),
             ..options::options(&self.method)?
         };
         options.check_all()?;

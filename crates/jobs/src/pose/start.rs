@@ -11,7 +11,7 @@ use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 use std::str::FromStr;
 use voxalign_image::{Affine, Grid, Vector3, XrayGeometry};
-use voxalign_options::text;
+use voxalign_options::{Given, Parameters, text};
 use voxalign_register::projection::{PoseSearch, in_the_middle};
 
 /// A start that a file gives, or files.
@@ -52,6 +52,31 @@ impl Display for PoseInit {
     }
 }
 
+/// How far around where a search looks.
+#[derive(Debug, Clone, Copy, PartialEq, Parameters)]
+pub struct Start {
+    /// Where the search starts: the CT turned in the room about x, y and z, in that order, through `centre`, degrees
+    #[parameter(default = Numbers([0.0; 3]))]
+    pub init_rotation: Numbers<3>,
+    /// Where the search starts: the CT moved in the room, after it was turned, RAS mm
+    #[parameter(default = Numbers([0.0; 3]))]
+    pub init_translation: Numbers<3>,
+    /// How far the search looks: `local` within `range` around the start, `full` at all rotations, with the CT in the middle of what the
+    /// views show
+    #[parameter(unit = "HOW", says = "local, and full where the verdict would be bad")]
+    pub search: Option<PoseSearch>,
+    /// The point of the CT about which rotations are counted, in its own world, RAS mm
+    #[parameter(says = "the middle of its grid")]
+    pub centre: Option<Numbers<3>>,
+}
+
+impl Start {
+    /// The centre of rotations of a CT.
+    pub(super) fn centre(&self, ct: &Grid) -> Vector3<f64> {
+        self.centre.map_or_else(|| ct.centre(), |p| Vector3::from(p.0))
+    }
+}
+
 /// Where the search starts, and the centre of rotations.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::Args), command(next_help_heading = "Start"))]
@@ -63,23 +88,10 @@ pub struct StartOptions {
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE|points:CT.csv,XRAY.csv"))]
     #[serde(with = "as_text")]
     pub init: Option<PoseInit>,
-    /// Where the search starts: the CT turned in the room about x, y and z, in that order, through `centre`, degrees
-    /// [default: 0,0,0]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "X,Y,Z", allow_hyphen_values = true))]
-    #[serde(with = "as_text")]
-    pub init_rotation: Option<Numbers<3>>,
-    /// Where the search starts: the CT moved in the room, after it was turned, RAS mm [default: 0,0,0]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "X,Y,Z", allow_hyphen_values = true))]
-    #[serde(with = "as_text")]
-    pub init_translation: Option<Numbers<3>>,
-    /// How far the search looks: `local` within `range` around the start, `full` at all rotations, with the CT in the middle of what the
-    /// views show [default: local, and full where the verdict would be bad]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "HOW"))]
-    pub search: Option<PoseSearch>,
-    /// The point of the CT about which rotations are counted, in its own world, RAS mm [default: the middle of its grid]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "X,Y,Z", allow_hyphen_values = true))]
-    #[serde(with = "as_text")]
-    pub centre: Option<Numbers<3>>,
+    /// From where, and how far.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub given: Given<Start>,
     /// Points of the CT (label,x,y,z, or any other list of points) for which the record says how far they are expected to be from where
     /// the pose has them
     #[cfg_attr(feature = "clap", arg(long, value_name = "POINTS"))]
@@ -89,8 +101,7 @@ pub struct StartOptions {
 impl StartOptions {
     /// Refuses what says different things.
     pub(super) fn check(&self) -> Result<()> {
-        let numbers = self.init_rotation.is_some() || self.init_translation.is_some();
-        if self.init.is_some() && numbers {
+        if self.init.is_some() && self.has_numbers() {
             return Err(Error::input(text!(
                 "`init`, and `init_rotation` and `init_translation`, say different things about where the search \
                  starts; give one of them"
@@ -113,14 +124,14 @@ impl StartOptions {
         all
     }
 
-    /// Whether all rotations are searched.
-    pub(super) fn is_full(&self) -> bool {
-        self.search == Some(PoseSearch::Full)
+    /// Whether numbers say where it starts.
+    pub(super) fn has_numbers(&self) -> bool {
+        self.given.has("init_rotation") || self.given.has("init_translation")
     }
 
-    /// The centre of rotations of a CT.
-    pub(super) fn centre(&self, ct: &Grid) -> Vector3<f64> {
-        self.centre.map_or_else(|| ct.centre(), |p| Vector3::from(p.0))
+    /// What is given over what is usual.
+    pub(super) fn start(&self) -> Result<Start> {
+        Ok(self.given.over(Start::USUAL)?)
     }
 
     /// Where the search for the pose of a CT starts, by views with their names and what of them counts.
@@ -130,18 +141,23 @@ impl StartOptions {
         views: &[(&str, XrayGeometry, Option<[usize; 4]>)],
         listener: &dyn Listener,
     ) -> Result<Affine> {
-        let numbers = |n: Option<Numbers<3>>| n.map_or([0.0; 3], |n| n.0);
-        let start = match (&self.init, self.init_rotation, self.init_translation) {
-            (Some(PoseInit::File(path)), ..) => read_pose(path, ct, listener)?,
-            (Some(PoseInit::Points(files)), ..) => {
+        let given = self.start()?;
+        let start = match &self.init {
+            Some(PoseInit::File(path)) => read_pose(path, ct, listener)?,
+            Some(PoseInit::Points(files)) => {
                 let views: Vec<_> = views.iter().map(|(name, view, _)| (*name, *view)).collect();
                 seen::start(files, &views, listener)?
             }
-            (None, None, None) => Affine::identity(),
-            (None, turn, shift) => in_room(self.centre(ct), numbers(turn), numbers(shift))?,
+            None if self.has_numbers() => {
+                in_room(given.centre(ct), given.init_rotation.0, given.init_translation.0)?
+            }
+            None => Affine::identity(),
         };
+        if given.search != Some(PoseSearch::Full) {
+            return Ok(start);
+        }
         let counted = views.iter().map(|(_, view, region)| (view, *region));
-        if self.is_full() { Ok(in_the_middle(&start, ct, counted)?) } else { Ok(start) }
+        Ok(in_the_middle(&start, ct, counted)?)
     }
 }
 

@@ -213,7 +213,7 @@ impl Job {
         let heard = Unstoppable(listener);
         let mut staged = Staged::new(&self.output, &heard)?;
         let mut prepared = PreparedCt::new(&machine.device, &volume)?;
-        let centre = self.start.centre(volume.grid());
+        let centre = self.start.start()?.centre(volume.grid());
         let tracker = Tracker::new(&mut prepared, views.clone(), &start, options.clone());
         let mut tracker = tracker?;
         let mut run = Following {

@@ -16,7 +16,7 @@ struct Of {
     most: Option<Expr>,
     what: Option<String>,
     remedy: Option<String>,
-    says: Option<String>,
+    says: Option<Expr>,
     heading: String,
     flatten: bool,
     skip: bool,
@@ -38,7 +38,7 @@ fn of(field: &Field) -> Result<Of> {
                 "unit" => of.unit = Some(text()?),
                 "what" => of.what = Some(text()?),
                 "remedy" => of.remedy = Some(text()?),
-                "says" => of.says = Some(text()?),
+                "says" => of.says = Some(expression()?),
                 "heading" => of.heading = text()?,
                 "flatten" => of.flatten = true,
                 "skip" => of.skip = true,
@@ -148,7 +148,7 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
             None => quote!(<#ty as #value>::UNIT),
         };
         let says = match &of.says {
-            Some(says) => quote!(#says.to_owned()),
+            Some(says) => quote!(::std::string::String::from(#says)),
             None => quote!(#value::text(&self.#name)),
         };
         let is_switch = matches!(ty, syn::Type::Path(path) if path.path.is_ident("bool"));

@@ -414,8 +414,9 @@ fn shared<D: Device, M: CohortModel<D>>(
 
 fn planned<D: Device>(construction: &Construction<'_, D>, device: &D, needs: &Needs) -> MemoryPlan {
     let &Construction { team, memory, .. } = construction;
-    let device = memory.device.or_else(|| device.memory().free.map(|f| f / 10 * 9));
-    let host = memory.host.or_else(|| {
+    let [of_device, of_host] = [memory.device_memory, memory.host_memory].map(|b| Some(b?.0));
+    let device = of_device.or_else(|| device.memory().free.map(|f| f / 10 * 9));
+    let host = of_host.or_else(|| {
         let free = voxalign_compute::cpu::Cpu::new(Some(1)).ok()?.memory().free;
         free.map(|f| f / 10 * 6 / team.devices().len() as u64)
     });

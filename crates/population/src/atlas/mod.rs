@@ -34,7 +34,7 @@ pub use geometry::{CarriedGeometry, Forms, Geometry, TemplateGeometry};
 pub use options::{AtlasChannel, AtlasOptions, Sharpness};
 pub use regress::{Kernel, effective_number, label_volumes, largest_labels};
 pub use stability::{Cohorts, STABLE_PART, SplitMix64, Spread, draw_cohorts, stable_from};
-pub use subjects::memory::{Level, MemoryOptions, MemoryPlan};
+pub use subjects::memory::{Bytes, Level, MemoryOptions, MemoryPlan};
 pub use subjects::source::{Images, InMemory, Size, Source, Subject};
 pub use subjects::weighted::Weighted;
 pub use template::labels::{LabelFiles, mean_overlap, most_frequent, most_weight};

@@ -26,7 +26,8 @@ fn stopped_and_resumed() {
                     How { checkpoints: Some(&checkpoints), stop: Some(stop), ..How::default() };
                 let stopped = try_build(&alone(&cpu), all.clone(), &options, &first);
                 assert!(matches!(stopped, Err(PopulationError::Stopped)), "{stopped:?}");
-                let memory = MemoryOptions { device: Some(1), host: None, scratch: None };
+                let memory =
+                    MemoryOptions { device_memory: Some(Bytes(1)), ..MemoryOptions::USUAL };
                 let geometry = Vec::new();
                 let checkpoints = Some(&checkpoints);
                 let how = How { checkpoints, resume: true, stop: None, memory, geometry };

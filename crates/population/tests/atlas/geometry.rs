@@ -179,7 +179,7 @@ fn the_same_bits() {
         let all = heads(count);
         let usual = How { geometry: geometry.clone(), ..How::default() };
         let whole = try_build(&alone(&cpu), all.clone(), &options, &usual).unwrap();
-        let memory = MemoryOptions { device: Some(1), host: None, scratch: None };
+        let memory = MemoryOptions { device_memory: Some(Bytes(1)), ..MemoryOptions::USUAL };
         let streams = How { memory, geometry: geometry.clone(), ..How::default() };
         let streamed = try_build(&alone(&cpu), all.clone(), &options, &streams).unwrap();
         assert!(!streamed.0.plans[0].in_core());

@@ -12,8 +12,8 @@ use voxalign_compute::cpu::{Cpu, Simd};
 use voxalign_image::{Affine, Grid, Vector3, Volume};
 use voxalign_population::PopulationError;
 use voxalign_population::atlas::{
-    Atlas, AtlasOptions, Checkpoints, Construction, Found, Geometry, Images, InMemory, Level,
-    MemoryOptions, Subject, build, unheard,
+    Atlas, AtlasOptions, Bytes, Checkpoints, Construction, Found, Geometry, Images, InMemory,
+    Level, MemoryOptions, Subject, build, unheard,
 };
 use voxalign_register::diffeo::DeformModel;
 use voxalign_register::model::solver::SolverKind;
@@ -355,8 +355,8 @@ fn streamed_from_host_and_disk() {
                 (1, 0, Level::Disk),
             ] {
                 let memory = MemoryOptions {
-                    device: Some(device),
-                    host: Some(host),
+                    device_memory: Some(Bytes(device)),
+                    host_memory: Some(Bytes(host)),
                     scratch: Some(folder.path().to_owned()),
                 };
                 let how = How { memory, ..How::default() };

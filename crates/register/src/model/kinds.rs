@@ -250,3 +250,35 @@ impl Matching {
         Ok(self.solver.check_all()?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A model that registers pairs only.
+    #[derive(Debug, Clone, Copy, Parameters)]
+    struct OfPairs {}
+
+    impl Kind for OfPairs {
+        type Model<D: Device> = <Greedy as Kind>::Model<D>;
+
+        fn model<D: Device>(self, matching: &Matching, grid: &Grid) -> Self::Model<D> {
+            Greedy::USUAL.model(matching, grid)
+        }
+
+        fn bytes_per_voxel(self) -> u64 {
+            Greedy::USUAL.bytes_per_voxel()
+        }
+    }
+
+    #[test]
+    fn models_of_pairs_only_are_refused_for_cohorts() {
+        let of_pairs = OfPairs::USUAL.with_cohort::<Cpu, _>(&Matching::default(), NoWork);
+        assert!(of_pairs.is_none());
+        let said = pairs_only("of-pairs").to_string();
+        assert!(said.starts_with("`model` is of-pairs; it registers pairs only; use "), "{said}");
+        for model in DeformModel::ALL {
+            assert_eq!(model.check_cohort().is_ok(), said.contains(model.name()), "{said}");
+        }
+    }
+}

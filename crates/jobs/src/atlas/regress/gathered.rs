@@ -1,7 +1,7 @@
 //! What gathers for the subjects of one atlas of a regression.
 
-use super::super::prepared::{Prepared, Study};
-use super::super::subjects::subject;
+use super::super::outcome::subjects::subject;
+use super::super::study::{Prepared, Study};
 use crate::error::Result;
 use crate::files;
 use voxalign_compute::ops::resample::LabelInterpolation;

@@ -3,9 +3,9 @@
 mod gathered;
 mod volumes;
 
-use super::options::{At, Exclude, Regression as Options};
+use super::options::{At, Exclude, Regression as Options, RegressionOptions};
 use super::outcome::{figures, images, write};
-use super::prepared::{Prepared, Study, weighted_atlas};
+use super::study::{Prepared, Study, weighted_atlas};
 use crate::error::{Error, Result};
 use crate::files::labels;
 use crate::list::Entry;
@@ -45,9 +45,9 @@ const VOLUMES: &str = "volumes.csv";
 pub(super) struct Regression<'a> {
     pub(super) study: Study<'a>,
     column: String,
-    at: &'a [At],
+    at: Vec<At>,
     kernel: Kernel,
-    volumes: &'a [i32],
+    volumes: Vec<i32>,
     names: LabelNames,
 }
 
@@ -90,8 +90,10 @@ impl<'a> Regression<'a> {
                 )));
             }
         }
-        for (i, at) in args.at.iter().enumerate() {
-            if args.at[..i].iter().any(|other| other.value == at.value) {
+        let RegressionOptions { at: values, bandwidth, volumes } =
+            args.given.over(RegressionOptions::USUAL)?;
+        for (i, at) in values.iter().enumerate() {
+            if values[..i].iter().any(|other| other.value == at.value) {
                 return Err(Error::input(text!(
                     "`at` has {} twice; give each value once",
                     at.text
@@ -100,7 +102,7 @@ impl<'a> Regression<'a> {
         }
         let with_labels = study.entries.iter().any(|e| e.labels.is_some());
         refuse(
-            !args.volumes.is_empty() && !with_labels,
+            !volumes.is_empty() && !with_labels,
             "volumes",
             text!("lists with a column 'labels'"),
         )?;
@@ -110,9 +112,9 @@ impl<'a> Regression<'a> {
             text!("lists with a column labels"),
         )?;
         let names = label_names(&args.label_names, study.listener)?;
-        let kernel = Kernel::gaussian(args.bandwidth.unwrap_or_default())?;
-        let all = Self { study, column, at: &args.at, kernel, volumes: &args.volumes, names };
-        for at in all.at {
+        let kernel = Kernel::gaussian(bandwidth.unwrap_or_default())?;
+        let all = Self { study, column, at: values, kernel, volumes, names };
+        for at in &all.at {
             all.weights(&all.study.entries, at)?;
         }
         let names = all.names();
@@ -136,7 +138,7 @@ impl<'a> Regression<'a> {
     /// The files that it writes.
     pub(super) fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = [RECORD, REPORT, VOLUMES].map(str::to_owned).to_vec();
-        for at in self.at {
+        for at in &self.at {
             names.extend(images(true).map(|(_, name)| format!("{}/{name}", at.folder())));
         }
         names
@@ -235,14 +237,14 @@ impl<'a> Regression<'a> {
         if self.volumes.is_empty() {
             return Ok(largest_labels(&volumes.values().cloned().collect::<Vec<_>>(), LABELS));
         }
-        for label in self.volumes {
+        for label in &self.volumes {
             if !volumes.values().any(|v| v.contains_key(label)) {
                 return Err(Error::input(text!(
                     "`volumes`: no label map has the label {label}; leave it out, or choose another"
                 )));
             }
         }
-        Ok(self.volumes.to_vec())
+        Ok(self.volumes.clone())
     }
 
     /// The kernel regression of the volumes over the covariate. A subject whose map lacks a label has

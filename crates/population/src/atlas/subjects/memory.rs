@@ -4,19 +4,64 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 use voxalign_image::memory::amount;
+use voxalign_options::{Parameters, text_value};
 
 /// What memory an atlas may take.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Parameters)]
 pub struct MemoryOptions {
-    /// Bytes of each device; by default nine tenths of what is free.
-    pub device: Option<u64>,
-    /// Bytes of the host for subjects that are not on the device; by default six tenths of what is free.
-    pub host: Option<u64>,
+    /// Memory that may be used on each device, such as 20GiB; subjects that do not fit are streamed at every iteration
+    #[parameter(says = "nine tenths of the free memory")]
+    pub device_memory: Option<Bytes>,
+    /// Host memory for subjects that are streamed; those that do not fit are kept on disk
+    #[parameter(says = "six tenths of the free memory")]
+    pub host_memory: Option<Bytes>,
     /// The folder for subjects that neither has room for, by default that of temporary files; each device
     /// makes one of its own in it, which goes with the run.
+    #[parameter(skip)]
     pub scratch: Option<PathBuf>,
 }
+
+/// A number of bytes, such as `500MiB` or `20GB`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bytes(pub u64);
+
+impl FromStr for Bytes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let (number, unit) = text.split_at(end);
+        let scale = match unit.trim().to_lowercase().as_str() {
+            "" | "b" => 1.0,
+            "kib" | "k" => 1024.0,
+            "mib" | "m" => 1024f64.powi(2),
+            "gib" | "g" => 1024f64.powi(3),
+            "tib" | "t" => 1024f64.powi(4),
+            "kb" => 1e3,
+            "mb" => 1e6,
+            "gb" => 1e9,
+            "tb" => 1e12,
+            _ => f64::NAN,
+        };
+        let bytes = number.parse::<f64>().map_or(f64::NAN, |n| n * scale);
+        if bytes.is_finite() && bytes >= 0.0 {
+            Ok(Self(bytes as u64))
+        } else {
+            Err("give a size, such as 20GiB or 500MiB".to_owned())
+        }
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+text_value!(Bytes, "SIZE");
 
 /// Where subjects are that a device has no room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

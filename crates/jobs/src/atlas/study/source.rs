@@ -17,7 +17,7 @@ use voxalign_population::atlas::{Geometry, Images, Size, Source, Subject};
 use voxalign_register::{Event, Progress};
 
 /// Subjects that are read when they are asked for, and kept where there is room.
-pub(super) struct Files<'l> {
+pub(in crate::atlas) struct Files<'l> {
     subjects: Vec<Subject>,
     entries: Vec<Entry>,
     /// What they are made of, of anatomies; none of images.
@@ -33,7 +33,7 @@ pub(super) struct Files<'l> {
 
 impl<'l> Files<'l> {
     /// Subjects in the order of sums, of which this rank reads one in so many.
-    pub(super) fn new(
+    pub(in crate::atlas) fn new(
         entries: &[Entry],
         anatomies: Vec<Anatomy>,
         listener: &'l dyn Listener,
@@ -76,7 +76,7 @@ impl<'l> Files<'l> {
     }
 
     /// Leaves out all but some of the subjects.
-    pub(super) fn keep(&mut self, numbers: &[usize]) {
+    pub(in crate::atlas) fn keep(&mut self, numbers: &[usize]) {
         fn some<T>(all: &mut Vec<T>, numbers: &[usize]) {
             let mut number = 0;
             all.retain(|_| {
@@ -94,7 +94,7 @@ impl<'l> Files<'l> {
     }
 
     /// The same subjects in a common space.
-    pub(super) fn place(&mut self, affines: &[Affine]) {
+    pub(in crate::atlas) fn place(&mut self, affines: &[Affine]) {
         for (subject, affine) in self.subjects.iter_mut().zip(affines) {
             subject.affine = *affine;
         }
@@ -137,7 +137,7 @@ impl<'l> Files<'l> {
     }
 
     /// What a subject is made of, where it is an anatomy.
-    pub(super) fn anatomy(&self, subject: usize) -> Option<&Anatomy> {
+    pub(in crate::atlas) fn anatomy(&self, subject: usize) -> Option<&Anatomy> {
         self.anatomies.get(subject)
     }
 }

@@ -1,7 +1,8 @@
 //! Subjects in a common space, ready for atlases of all or any of them.
 
+mod source;
+
 use super::options::Exclude;
-use super::source::Files;
 use crate::anatomy::{self, Common, Subject};
 use crate::error::{Error, Result};
 use crate::list::Entry;
@@ -11,6 +12,7 @@ use crate::run::{Caller, Clock, Input, Role, inputs as run_inputs};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use source::Files;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use voxalign_compute::comm::{Communicator, Team, balance};

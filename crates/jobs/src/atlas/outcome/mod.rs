@@ -1,9 +1,12 @@
 //! What is written and told of every atlas, whether it stands alone or along a covariate.
 
-use super::subjects::dimensions;
+pub(super) mod geometry;
+pub(super) mod subjects;
+
 use crate::error::Result;
 use crate::files;
 use crate::staged::Staged;
+use subjects::dimensions;
 use voxalign_image::LabelMap;
 use voxalign_io::image::{self, DataType};
 use voxalign_population::atlas::{Atlas, root_mean_square};

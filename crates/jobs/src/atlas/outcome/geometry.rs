@@ -1,9 +1,9 @@
 //! What an atlas of anatomies has beside images: its files, how far the subjects are from it, and how much it varies.
 
-use super::prepared::Prepared;
 use crate::anatomy::{
     Subject as Anatomy, extension, follows, marks_at, shape_record, write_list, write_mesh,
 };
+use crate::atlas::study::Prepared;
 use crate::error::{Error, Result};
 use crate::staged::Staged;
 use std::sync::{Mutex, PoisonError};
@@ -15,14 +15,14 @@ use voxalign_register::{Check, Remedy, Verdict};
 use voxalign_report::{AnatomyRecord, SubjectRecord, TemplateRecord};
 
 /// The folder of shapes in that of the outputs, and in that of each subject.
-pub(super) const SHAPES: &str = "shapes";
+pub(in crate::atlas) const SHAPES: &str = "shapes";
 
 /// Units of a square millimetre: sums over subjects have the same bits in any order.
 const UNIT: f64 = (1u64 << 24) as f64;
 
 /// How far each vertex of the template is carried to the subjects: weighted sums of squares over those of this process.
 #[derive(Default)]
-pub(super) struct Variation(Mutex<Vec<Vec<i64>>>);
+pub(in crate::atlas) struct Variation(Mutex<Vec<Vec<i64>>>);
 
 impl Variation {
     /// Adds a subject, to which an affine map leads, and which counts so much among all.
@@ -41,7 +41,7 @@ impl Variation {
     }
 
     /// The root mean squares over the subjects of all processes, mm, of a template.
-    pub(super) fn all(
+    pub(in crate::atlas) fn all(
         self,
         world: &Communicator,
         template: &[TemplateGeometry],
@@ -67,13 +67,13 @@ fn placed(mesh: &Mesh, places: &[Vector3<f64>]) -> Result<Mesh> {
 }
 
 /// Something that is written: a mesh, or a list of points.
-pub(super) enum Made {
+pub(in crate::atlas) enum Made {
     Mesh(Mesh),
     List(PointSet),
 }
 
 impl Made {
-    pub(super) fn write(&self, staged: &mut Staged<'_>, name: &str) -> Result<()> {
+    pub(in crate::atlas) fn write(&self, staged: &mut Staged<'_>, name: &str) -> Result<()> {
         match self {
             Self::Mesh(mesh) => write_mesh(staged, name, mesh),
             Self::List(list) => write_list(staged, name, list),
@@ -82,7 +82,7 @@ impl Made {
 }
 
 /// How a subject fares, with what the template is in its world, under the names of files.
-pub(super) fn of_subject(
+pub(in crate::atlas) fn of_subject(
     (prepared, number): (&Prepared<'_>, usize),
     carried: &[CarriedGeometry],
     variation: &Variation,
@@ -117,18 +117,18 @@ pub(super) fn of_subject(
 }
 
 /// Something of the template: its mesh with how much it varies.
-pub(super) struct OfTemplate {
-    pub(super) name: String,
-    pub(super) file: String,
-    pub(super) mesh: Mesh,
-    pub(super) variation: Vec<f32>,
-    pub(super) is_marks: bool,
-    pub(super) record: TemplateRecord,
+pub(in crate::atlas) struct OfTemplate {
+    pub(in crate::atlas) name: String,
+    pub(in crate::atlas) file: String,
+    pub(in crate::atlas) mesh: Mesh,
+    pub(in crate::atlas) variation: Vec<f32>,
+    pub(in crate::atlas) is_marks: bool,
+    pub(in crate::atlas) record: TemplateRecord,
 }
 
 impl OfTemplate {
     /// Writes it.
-    pub(super) fn write(&self, staged: &mut Staged<'_>) -> Result<()> {
+    pub(in crate::atlas) fn write(&self, staged: &mut Staged<'_>) -> Result<()> {
         if self.is_marks {
             let list = PointSet::new(memory::copied(self.mesh.vertices())?);
             return write_list(staged, &self.file, &list);
@@ -144,7 +144,7 @@ impl OfTemplate {
 }
 
 /// What the template has beside images.
-pub(super) fn of_template(
+pub(in crate::atlas) fn of_template(
     prepared: &Prepared<'_>,
     atlas: &Atlas,
     variation: Vec<Vec<f32>>,
@@ -181,7 +181,11 @@ pub(super) fn of_template(
 }
 
 /// The verdict with what shapes and landmarks of the subjects say; `voxel` is the length of voxels, mm.
-pub(super) fn judged(verdict: Verdict, subjects: &[SubjectRecord], voxel: f64) -> Verdict {
+pub(in crate::atlas) fn judged(
+    verdict: Verdict,
+    subjects: &[SubjectRecord],
+    voxel: f64,
+) -> Verdict {
     let names = |fails: &dyn Fn(&AnatomyRecord) -> Vec<String>| -> Vec<String> {
         let of = |s: &SubjectRecord| {
             let name = s.name.clone();

@@ -1,7 +1,7 @@
 //! What is written for each subject.
 
 use super::geometry::{SHAPES, Variation, of_subject};
-use super::prepared::{Prepared, Study};
+use crate::atlas::study::{Prepared, Study};
 use crate::error::Result;
 use crate::files;
 use crate::list::Entry;
@@ -19,17 +19,17 @@ use voxalign_register::resample::labels_onto;
 use voxalign_report::SubjectRecord;
 
 /// Takes what is found for the subjects of this rank.
-pub(super) struct Subjects<'a, 's> {
-    pub(super) study: &'a Study<'a>,
-    pub(super) device: &'a AnyDevice,
-    pub(super) prepared: &'a Prepared<'a>,
-    pub(super) staged: &'a Mutex<Staged<'s>>,
+pub(in crate::atlas) struct Subjects<'a, 's> {
+    pub(in crate::atlas) study: &'a Study<'a>,
+    pub(in crate::atlas) device: &'a AnyDevice,
+    pub(in crate::atlas) prepared: &'a Prepared<'a>,
+    pub(in crate::atlas) staged: &'a Mutex<Staged<'s>>,
     /// Whether files are written.
-    pub(super) writes: bool,
+    pub(in crate::atlas) writes: bool,
     /// Label maps on the grid of the atlas.
-    pub(super) labels: &'a LabelFiles,
-    pub(super) records: Mutex<Vec<(usize, SubjectRecord)>>,
-    pub(super) variation: Variation,
+    pub(in crate::atlas) labels: &'a LabelFiles,
+    pub(in crate::atlas) records: Mutex<Vec<(usize, SubjectRecord)>>,
+    pub(in crate::atlas) variation: Variation,
 }
 
 /// What is written for a subject, beside warped images of further channels.
@@ -37,7 +37,7 @@ const FILES: [&str; 5] =
     ["warp.nii.gz", "inverse_warp.nii.gz", "affine.tfm", "warped.nii.gz", "jacobian.nii.gz"];
 
 /// Says that files which an older atlas left for subjects that this one has not are no part of it.
-pub(super) fn without_older(staged: &mut Staged<'_>, entries: &[Entry], writes: bool) {
+pub(in crate::atlas) fn without_older(staged: &mut Staged<'_>, entries: &[Entry], writes: bool) {
     let Ok(older) = std::fs::read_dir(staged.final_path("subjects")) else { return };
     for folder in older.flatten() {
         let name = folder.file_name().to_string_lossy().into_owned();
@@ -57,7 +57,7 @@ pub(super) fn without_older(staged: &mut Staged<'_>, entries: &[Entry], writes: 
 }
 
 /// The names of a subject's label map after its affine map and after its deformation.
-pub(super) fn label_names(subject: usize) -> [String; 2] {
+pub(in crate::atlas) fn label_names(subject: usize) -> [String; 2] {
     ["before", "after"].map(|when| format!("{subject}-{when}"))
 }
 
@@ -75,7 +75,7 @@ impl Subjects<'_, '_> {
     }
 
     /// Writes what was found for a subject, and carries its labels.
-    pub(super) fn take(&self, found: Found) -> Result<()> {
+    pub(in crate::atlas) fn take(&self, found: Found) -> Result<()> {
         let number = found.subject;
         let (entry, affine) =
             (&self.prepared.entries[number], &self.prepared.aligned.affines[number]);
@@ -133,12 +133,12 @@ impl Subjects<'_, '_> {
 }
 
 /// How many dimensions files of a grid have.
-pub(super) fn dimensions(grid: &Grid) -> usize {
+pub(in crate::atlas) fn dimensions(grid: &Grid) -> usize {
     if grid.is_2d() { 2 } else { 3 }
 }
 
 /// The record of a subject, but for what is known of all of them together.
-pub(super) fn subject(
+pub(in crate::atlas) fn subject(
     study: &Study<'_>,
     entry: &Entry,
     affine: &Affine,
