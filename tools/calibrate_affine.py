@@ -443,7 +443,7 @@ def mirrored_leads(evidence):
 
 def others_pass(run, mirrored):
     """Whether all checks are met but those of the agreement, and of costs in earlier programs."""
-    of_costs = ("cost after registration", "lead over", "agreement of", "edges that a mirrored")
+    of_costs = ("cost after registration", "lead over", "agreement of", "gain in edge")
     rest = all(c["passed"] for c in run["checks"] if not c["name"].startswith(of_costs))
     return rest and not (mirrored_leads(run["evidence"]) > mirrored[2]).all()
 

@@ -478,7 +478,7 @@ def passes(run, deformation, landmarks):
             return False
         if name.startswith("shared information"):
             met = value >= deformation["worth"]
-        elif name.startswith("information within the tissue, as a part"):
+        elif name.startswith("information within the tissue, as a fraction"):
             met = value >= landmarks["pays"]
         elif "against that to the partners" in name:
             met = value <= landmarks["of_others"] * others

@@ -42,7 +42,7 @@ pub enum ComputeError {
     },
     /// The device has not the memory that was asked for.
     #[error(
-        "{device}: out of memory: {}{}; use smaller images, or free what else is in that memory",
+        "{device}: out of memory: {}{}; use smaller images, or free some of that memory",
         asked_text(*bytes),
         free_text(.free)
     )]
@@ -57,8 +57,8 @@ pub enum ComputeError {
     },
     /// The device has not the memory for a copy of a volume that its texture units read.
     #[error(
-        "{device}: out of memory: {} were asked for, for a copy of the volume that texture units read{}; take rays that \
-         need none (trilinear without texture units, Siddon or Joseph), or free what else is in that memory",
+        "{device}: out of memory: {} were requested for a copy of the volume for the texture units{}; use rays \
+         that need none (trilinear without texture units, Siddon or Joseph), or free some of that memory",
         amount(*bytes),
         free_text(.free)
     )]
@@ -118,8 +118,8 @@ pub enum ComputeError {
 
 fn asked_text(bytes: u64) -> String {
     match bytes {
-        0 => "the driver or a library asked for more than there is".into(),
-        _ => format!("{} were asked for", amount(bytes)),
+        0 => "the driver or a library requested more than there is".into(),
+        _ => format!("{} were requested", amount(bytes)),
     }
 }
 

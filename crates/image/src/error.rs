@@ -97,7 +97,7 @@ pub enum ImageError {
     },
     /// A vertex of a mesh is nowhere.
     #[error(
-        "vertex {vertex} is at {position:?}, which is not finite; every coordinate must be a number"
+        "vertex {vertex} is at {position:?}, which is not finite; every coordinate must be finite"
     )]
     MeshVertex {
         /// The vertex, counted from 0.
@@ -122,7 +122,7 @@ pub enum ImageError {
     },
     /// The ends of the lines of a mesh do not fit their vertices.
     #[error(
-        "the lines end at {last} of {found} vertices; their ends must rise to the number of their vertices"
+        "the lines end at {last} of {found} vertices; their ends must increase up to the number of vertices"
     )]
     MeshLines {
         /// The last end.

@@ -104,8 +104,8 @@ pub enum PopulationError {
     },
     /// An affine transform that has no logarithm, so that no mean can be taken with it.
     #[error(
-        "'{}': its affine transform to the mean of all subjects mirrors it, or turns it by 180 degrees: \
-         look at the image and at the orientation in its header",
+        "'{}': its affine transform to the mean of all subjects mirrors it, or rotates it by 180 degrees: check \
+         the image and the orientation in its header",
         file.display()
     )]
     Mirrored {
@@ -114,8 +114,7 @@ pub enum PopulationError {
     },
     /// A checkpoint of another run.
     #[error(
-        "'{}': this checkpoint is from a run with other images or options, or from another version \
-         of the program",
+        "'{}': this checkpoint is from a run with different images or options, or from another version of the program",
         path.display()
     )]
     OtherCheckpoint {
@@ -124,8 +123,8 @@ pub enum PopulationError {
     },
     /// A checkpoint that was made on another kind of device.
     #[error(
-        "'{}': this checkpoint was made on the device '{made}', but this run computes on '{here}', which \
-         would give other digits",
+        "'{}': this checkpoint was made on the device '{made}', but this run computes on '{here}', which would \
+         give slightly different results",
         path.display()
     )]
     OtherDevice {
@@ -156,7 +155,7 @@ pub enum PopulationError {
     #[error(transparent)]
     Option(#[from] OptionError),
     /// Facts that ranks tell each other, or that a run keeps, are not what they should be.
-    #[error("what the processes of this run tell each other cannot be read: {0}")]
+    #[error("a message between the processes of this run cannot be read: {0}")]
     Exchange(String),
     /// The listener asked to stop.
     #[error("stopped")]

@@ -72,8 +72,8 @@ pub enum RegisterError {
     Option(#[from] OptionError),
     /// An image holds one value everywhere (inside its mask).
     #[error(
-        "the {role} image is constant ({value} everywhere{within}), so there is nothing to align; \
-         check that it is the image meant"
+        "the {role} image is constant ({value} everywhere{within}), so there is nothing to align; check that it \
+         is the right image"
     )]
     Constant {
         /// Which image.
@@ -102,14 +102,13 @@ pub enum RegisterError {
     },
     /// Masks of both images, or a mask and the fields of view, share nothing.
     #[error(
-        "no voxel is inside the masks of both images where the deformation starts; check the masks \
+        "the masks of the two images have no voxel in common where the deformation starts; check the masks \
          (voxels above 0 count) and the affine part"
     )]
     NothingCounts,
     /// X-ray images that show nothing of the CT.
     #[error(
-        "no view sees the CT anywhere that the search looks; check where the views were taken from, and where the \
-         search starts"
+        "no view sees the CT anywhere in the search range; check the geometry of the views and the start of the search"
     )]
     NothingSeen,
     /// Two images that must share a grid do not.
@@ -178,7 +177,7 @@ pub enum RegisterError {
         iteration: usize,
     },
     /// The run was stopped by the caller.
-    #[error("the registration was stopped before it ended")]
+    #[error("the registration was stopped before it finished")]
     Stopped,
 }
 

@@ -39,7 +39,7 @@ limits! {
         volumes: (f64, f64) = (0.5, 1.8),
         /// The least [agreement](crate::evidence::Evidence::agreement) of the images.
         agreement: f64 = 0.0,
-        /// The least lead of the information within tissue over other alignments, the logarithm of the ratio: an outline
+        /// The least lead in information within tissue over other alignments, the logarithm of the ratio: an outline
         /// that fits says nothing of what is within it. It lies between those of images with one outline and unrelated
         /// insides (at most 0.03) and right ones (at least 0.10).
         tissue: f64 = 0.05,
@@ -167,7 +167,7 @@ limits! {
         alike: f64 = 0.7,
         /// By how much the cost may rise from the start.
         cost_rise: f64 = 1e-3,
-        /// The part of the pixels that see the CT.
+        /// The fraction of the pixels that see the CT.
         seen: f64 = 0.1,
         /// How far restarts may end from the result in the images, in pixels: the median.
         restarts: f64 = 1.5,

@@ -144,7 +144,7 @@ impl Scores {
         const MOST: f64 = 0.6;
         let of = |s: &Scores| s.images.as_ref().and_then(|i| i.nmi).map(|nmi| nmi - 1.0);
         let part = of(self)? / of(affine)?.clamp(1e-9, MOST);
-        let name = "shared information, as a part of that under the best affine transform alone";
+        let name = "shared information, as a fraction of that under the best affine transform alone";
         Some(Check::at_least(name, part, DEFORMATION.worth).or(remedy))
     }
 
@@ -154,7 +154,7 @@ impl Scores {
     #[must_use]
     pub fn agrees(&self) -> Option<Check> {
         let value = self.agreement.filter(|a| !a.plain)?.information;
-        let name = "information that the images share within their tissue";
+        let name = "information shared by the images within tissue";
         let check = Check::at_least(name, value, DEFORMATION.information).in_unit("nats");
         Some(check.or(Remedy::SameTissue))
     }
@@ -169,7 +169,7 @@ impl Scores {
             return None;
         }
         let name =
-            "information within the tissue, as a part of that under the affine transform alone";
+            "information within the tissue, as a fraction of that under the affine transform alone";
         Some(Check::at_least(name, after / before, LANDMARKS.pays).or(Remedy::Landmarks))
     }
 
@@ -182,7 +182,7 @@ impl Scores {
         if information < DEFORMATION.information {
             return None;
         }
-        let name = "harmonic energy in the object for each nat of shared information";
+        let name = "harmonic energy in the object per nat of shared information";
         let check = Check::at_most(name, energy / information, DEFORMATION.energy_per_information);
         Some(check.or(Remedy::SameTissue))
     }

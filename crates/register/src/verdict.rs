@@ -13,13 +13,13 @@ pub enum Remedy {
     /// the images have little in common: look at the pictures, and try a similarity for different kinds of image, or a
     /// mask where one image shows what the other does not, such as a skull.
     OtherSimilarity,
-    /// the search ended at a higher cost than it started from: start nearer, or search less far.
+    /// the search ended at a higher cost than it started from: start nearer, or narrow the search.
     SmallerSearch,
-    /// the images hardly show the same place: check that they belong together, or start nearer.
+    /// the images have hardly any field of view in common: check that they belong together, or start nearer.
     NearerStart,
     /// sizes change more than they differ between people: use fewer degrees of freedom, or start from the headers.
     FewerFreedoms,
-    /// another alignment, far from this one, matches nearly as well: search less far, start nearer, or give a mask
+    /// another alignment, far from this one, matches nearly as well: narrow the search, start nearer, or give a mask
     /// where one image shows what the other does not, such as a skull; if the mask cuts close to what it keeps, dilate
     /// it.
     SingleOut,
@@ -30,47 +30,42 @@ pub enum Remedy {
     /// start from an affine registration of the two images.
     BetterStart,
     /// the images have little in common where both show tissue: check that they show the same part of the body and that
-    /// they lie on each other at the start; between kinds of image try mutual information.
+    /// they overlap at the start; for images of different modalities try mutual information.
     SameTissue,
     /// the deformations did not make the subjects more alike: look at them, try another similarity or more iterations.
     MoreAlike,
-    /// take the mean deformation back at the end of each scale; use more smoothing.
+    /// remove the mean deformation at the end of each scale; use more smoothing.
     Centred,
     /// look at these subjects; use more smoothing, or leave them out.
     LookAtSubjects,
-    /// see what the record says of these atlases.
+    /// look these atlases up in the record.
     LookAtAtlases,
     /// build an atlas of all subjects and see which it calls bad or unlike the others.
     WholeAtlas,
-    /// check that the landmarks of both images are in the same order and of the world that they are said to be of; give
-    /// them more weight, and larger deformations more iterations.
+    /// check that the landmarks of both images are in the same order and in the stated coordinate system; give them more weight, and larger deformations more iterations.
     Landmarks,
-    /// check that what has one name is one structure on one side in both anatomies, in the world of its image; give it
-    /// more weight or a wider kernel, and larger deformations more iterations.
+    /// check that shapes of the same name are the same structure on the same side in both anatomies, in the world of their image; give them more weight or a wider kernel, and larger deformations more iterations.
     Shapes,
     /// smooth the surface less, or keep more of its triangles.
     CloserSurface,
-    /// smooth the surface otherwise, or its voxels before.
+    /// smooth the surface differently, or its voxels beforehand.
     SmootherSurface,
-    /// the images have little in common where they were laid on each other, and other costs, starts and freedoms found
-    /// nothing better: look at the pictures, check that they show the same part of the body, and start from landmarks,
+    /// the images have little in common as registered, and other costs, starts and degrees of freedom found nothing better: look at the pictures, check that they show the same part of the body, and start from landmarks,
     /// or give a mask where one image shows what the other does not.
     BelongTogether,
-    /// the outlines fit, but within them the images have no more in common than anywhere: look at the pictures, and
-    /// check that both show the same part of the body.
+    /// the outlines fit, but inside them the images have no more in common than elsewhere: look at the pictures, and check that both show the same part of the body.
     SameInside,
-    /// what the masks keep fits, but the images as a whole do not: look at the pictures, and give a mask that keeps
-    /// more of the object, or a start near the right alignment.
+    /// the images fit inside the masks, but not as a whole: look at the pictures, and give a mask that keeps more of the object, or a start near the right alignment.
     WiderMask,
     /// one of the images seems to be mirrored: check left and right in its header, and how it was converted.
     Handedness,
-    /// what the verdict asks for was not measured: leave out the options that skip it.
+    /// a value that the verdict needs was not measured: leave out the options that skip it.
     Measured,
-    /// the views do not agree: check the distances, the size of the pixels and the angles of each view.
+    /// the views do not agree: check the distances, the pixel size and the angles of each view.
     Geometry,
-    /// a pose of another rotation fits better: search all rotations, or start from that one.
+    /// a pose at another rotation fits better: search all rotations, or start from that one.
     OtherRotation,
-    /// other images fit better: check that each image is that of its view, and that none is mirrored.
+    /// the images fit better mirrored or swapped: check that each image belongs to its view, and that none is mirrored.
     OtherImages,
 }
 

@@ -9,7 +9,7 @@ use voxalign_image::memory::OutOfMemory;
 pub enum ReportError {
     /// An image of the report is not on the grid of the others.
     #[error(
-        "the report shows images voxel by voxel, but the {role} image is on another grid than the {of} \
+        "the report shows images voxel by voxel, but the {role} image is on a different grid from the {of} \
          ({found} against {grid}); resample it onto that grid first"
     )]
     OtherGrid {
@@ -24,8 +24,8 @@ pub enum ReportError {
     },
     /// A picture has other pixels than it says.
     #[error(
-        "a picture of the report has {found} values, and not {width} x {height}, above 0; give one value \
-         for each pixel, row by row"
+        "a picture of the report has {found} values instead of {width} x {height}, which must be above 0; give \
+         one value for each pixel, row by row"
     )]
     Pixels {
         /// Its columns.
@@ -51,7 +51,7 @@ pub enum ReportError {
     #[error("the report cannot be made: {0}")]
     Mesh(#[from] voxalign_image::ImageError),
     /// The memory for pictures could not be had.
-    #[error("the report cannot be made: {0}; use smaller images or more memory, or do without it")]
+    #[error("the report cannot be made: {0}; use smaller images or more memory, or do without the report")]
     OutOfMemory(#[from] OutOfMemory),
     /// A picture could not be compressed.
     #[error("a picture of {width}x{height} pixels could not be written as PNG")]

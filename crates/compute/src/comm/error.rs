@@ -19,8 +19,7 @@ pub enum CommError {
     },
     /// A rank ended while another one waited for it.
     #[error(
-        "rank {rank} has ended, but rank {waiting} still waits for it in {operation}; its own \
-         message says why"
+        "rank {rank} has ended, but rank {waiting} is still waiting for it in {operation}; its own message says why"
     )]
     Gone {
         /// The rank that has ended.
@@ -41,7 +40,7 @@ pub enum CommError {
         message: String,
     },
     /// Ranks ask for different things, where all have to ask for the same.
-    #[error("the ranks are not at the same step: {what}; this is a defect of the program")]
+    #[error("the ranks are not at the same step: {what}; this is a bug in the program")]
     Mismatch {
         /// What the ranks ask for.
         what: String,

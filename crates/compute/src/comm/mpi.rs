@@ -103,8 +103,8 @@ impl Mpi {
             });
             if level < wanted {
                 return Err(CommError::Unavailable(format!(
-                    "this MPI ({}) lets only one thread of a process use it; install one that was \
-                     built for threads",
+                    "this MPI ({}) can be called from only one thread of a process; install one that was built \
+                     with thread support",
                     short(&library)
                 )));
             }
@@ -145,7 +145,7 @@ impl Mpi {
                 rank: self.rank,
                 size: self.size,
                 call: "a call of MPI",
-                message: "this rank has said that it is done".into(),
+                message: "this rank has already reported that it is done".into(),
             }),
         }
     }

@@ -74,7 +74,7 @@ impl Builder {
             return Err(ComputeError::argument(
                 "depth of an expression",
                 format!("more than {MAX_DEPTH}"),
-                "at most that; evaluate a part of it first",
+                "at most that; evaluate part of it first",
             ));
         };
         let [inputs, params, scalars] = self.given;

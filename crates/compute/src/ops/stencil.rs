@@ -131,7 +131,7 @@ pub fn laplacian_factors(spacing: [f64; 3]) -> Result<[f32; 3]> {
     match factors.iter().position(|f| !f.is_normal()) {
         None => Ok(factors),
         Some(a) => {
-            let expected = "such that one over its square is a normal number in single precision";
+            let expected = "such that its inverse square is a normal number in single precision";
             Err(ComputeError::argument("spacing", spacing[a], expected))
         }
     }

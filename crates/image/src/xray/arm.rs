@@ -53,10 +53,10 @@ impl CArm {
         if !(near > 0.0 && far >= near) {
             return Err(super::wrong(
                 &format!(
-                    "a detector {far} mm from the source, and an isocentre {near} mm from it, which is \
-                     a detector in front of the isocentre or behind the source"
+                    "a detector {far} mm from the source and an isocentre {near} mm from it, so the detector is \
+                     in front of the isocentre or behind the source"
                 ),
-                "give distances above 0, that of the detector not below that of the isocentre",
+                "give distances above 0, with the detector no nearer than the isocentre",
             ));
         }
         let middle = [0, 1].map(|a| (self.dims[a] as f64 - 1.0) / 2.0);

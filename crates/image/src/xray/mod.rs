@@ -60,7 +60,7 @@ impl XrayGeometry {
         let [source, origin, column, row] = all;
         let view = Self { source, origin, column, row, dims };
         if all.iter().any(|v| v.iter().any(|x| !x.is_finite())) {
-            return Err(wrong("a number that is not finite", "give numbers of millimetres"));
+            return Err(wrong("a number that is not finite", "give finite lengths in mm"));
         }
         if dims.contains(&0) || dims[0].checked_mul(dims[1]).is_none_or(|n| n > MOST_PIXELS) {
             return Err(wrong(
@@ -72,15 +72,15 @@ impl XrayGeometry {
         // Not so of numbers that are too large to be multiplied, either.
         if !(lengths.is_finite() && area > 1e-6 * lengths) {
             return Err(wrong(
-                "steps from column to column and from row to row that are parallel, or none",
-                "give two directions across each other, with the size of a pixel",
+                "column and row steps that are parallel or zero",
+                "give two directions that are not parallel, as long as a pixel is wide and high",
             ));
         }
         let (far, away) = (view.source_to_detector(), (origin - source).norm());
         if !(away.is_finite() && far > 1e-6 * away) {
             return Err(wrong(
                 "a source in the plane of the detector",
-                "give a distance from source to detector above 0",
+                "give a source-to-detector distance above 0",
             ));
         }
         Ok(view)
@@ -262,10 +262,10 @@ impl XrayGeometry {
         if dims.contains(&0) || !inside(0) || !inside(1) {
             return Err(wrong(
                 &format!(
-                    "a region of {} x {} pixels from ({}, {}) on, of a detector of {} x {}",
+                    "a region of {} x {} pixels from ({}, {}) of a detector of {} x {}",
                     dims[0], dims[1], first[0], first[1], self.dims[0], self.dims[1]
                 ),
-                "give a region with pixels of the detector alone",
+                "give a region inside the detector",
             ));
         }
         Ok(Self { origin: self.place(first[0] as f64, first[1] as f64), dims, ..*self })

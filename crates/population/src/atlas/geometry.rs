@@ -103,7 +103,7 @@ impl Geometry {
         let found = match &self.forms {
             Forms::Shapes { subjects, .. } => {
                 if subjects.windows(2).any(|pair| !pair[0].is_like(&pair[1])) {
-                    return Err(wrong("it is not made of the same in all subjects".to_owned()));
+                    return Err(wrong("it does not have the same kind of elements in all subjects".to_owned()));
                 }
                 subjects.len()
             }
@@ -111,14 +111,14 @@ impl Geometry {
                 let mut lens = subjects.iter().map(|(points, each)| (points.len(), each.len()));
                 let first = lens.next().unwrap_or_default();
                 if first.0 == 0 || first.0 != first.1 || lens.any(|other| other != first) {
-                    return Err(wrong("not all subjects have as many points of it".to_owned()));
+                    return Err(wrong("it does not have the same number of points in all subjects".to_owned()));
                 }
                 subjects.len()
             }
         };
         match found == count {
             true => Ok(()),
-            false => Err(wrong(format!("{found} of {count} subjects have it; give it to all"))),
+            false => Err(wrong(format!("{found} of {count} subjects have it; give it for all of them"))),
         }
     }
 

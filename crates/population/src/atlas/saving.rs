@@ -84,8 +84,8 @@ impl<D: Device, M: CohortModel<D>> Cohort<'_, D, M> {
         // The CPU has the same bits everywhere; some sums of a GPU depend on how many parts it has.
         if checkpoints.device != "cpu" && saved.model != model {
             let text = format!(
-                "the checkpoint was made on a device '{}', and this run computes on '{model}': the last digits may \
-                 differ from those of one run on one model",
+                "the checkpoint was made on a device '{}', and this run computes on '{model}': the last digits \
+                 may differ from those of an uninterrupted run on one model",
                 saved.model
             );
             progress.event(&Event::Warning { text: &text });

@@ -83,7 +83,7 @@ impl Files {
         let Some(first) = paths.first() else {
             return Err(PopulationError::Images {
                 found: "no image is given".into(),
-                remedy: "name at least one".into(),
+                remedy: "give at least one".into(),
             });
         };
         let header = image::read_info(first)?;
@@ -94,7 +94,7 @@ impl Files {
             let info = image::read_info(path)?;
             if info.volumes() != 1 {
                 let what = format!(
-                    "it has {} volumes, but one is needed; take it out first, for example with \
+                    "it has {} volumes, but one is needed; extract it first, for example with \
                      `voxalign convert IN OUT --volume 0`",
                     info.volumes()
                 );

@@ -156,7 +156,7 @@ impl<'a> Pipeline<'a> {
     /// No stages; a ring over stages that are not there, or of too few buffers for what is kept.
     pub fn new(stages: Vec<Stage<'a>>, rings: Vec<Ring>) -> Result<Self> {
         if stages.is_empty() {
-            return Err(option("stages", "none", "name at least one"));
+            return Err(option("stages", "none", "give at least one"));
         }
         for ring in &rings {
             if ring.first > ring.last || ring.last >= stages.len() || ring.size <= ring.keep {
@@ -241,7 +241,7 @@ impl<'a> Pipeline<'a> {
                 "model of the stream",
                 model,
                 format!(
-                    "it holds all {} images at once, and there are {} buffers between '{}' and \
+                    "it holds all {} images at once, but there are {} buffers between '{}' and \
                      '{}'; use more memory, or a model that streams, such as {}",
                     items.len(),
                     ring.size,
@@ -258,7 +258,7 @@ impl<'a> Pipeline<'a> {
                 "model of the stream",
                 model,
                 format!(
-                    "item {} would wait for ever for a buffer before '{}'; use larger rings",
+                    "item {} would wait forever for a buffer before '{}'; use larger rings",
                     stuck.item, self.stages[stuck.stage].name.name
                 ),
             )),

@@ -142,7 +142,7 @@ fn check_memory<D: Device>(
             "model of the stream",
             model.to_string(),
             format!(
-                "it holds all {items} images at once, which takes {} of device memory, of which {} may be used; \
+                "it holds all {items} images at once, which takes {} of device memory, of which {} can be used; \
                  use a model that streams, such as {}",
                 amount(bytes),
                 amount(free),
@@ -150,7 +150,7 @@ fn check_memory<D: Device>(
             ),
         ),
         _ => (
-            "memory that may be used",
+            "usable memory",
             amount(free),
             format!(
                 "the buffers take {}; use smaller images, or a device with more memory",

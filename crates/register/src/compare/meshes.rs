@@ -102,7 +102,7 @@ impl Elements {
         let counting = vertices.iter().copied().zip(weights).filter(|(_, w)| *w > 0.0);
         let places: Vec<_> = memory::collected(counting)?;
         if places.is_empty() {
-            let why = "a mesh has no point, no curve and no face of any size".to_owned();
+            let why = "a mesh has no points, no curves and no faces with an area".to_owned();
             return Err(CompareError::Points { why });
         }
         Ok(Self { corners, places })

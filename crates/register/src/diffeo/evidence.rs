@@ -50,7 +50,7 @@ impl DeformationEvidence {
     #[must_use]
     pub fn checks(&self, plain: bool) -> Vec<Check> {
         let after = "agreement of edges, information and tissue after the deformation";
-        let straight = "agreement under the nearest affine map, in which no bending helps";
+        let straight = "agreement under the nearest affine map, without any bending";
         let tissue = "information within the tissue under the nearest affine map";
         let mut all = vec![
             Check::at_least(after, self.deformed.agreement(), DEFORMATION.agreement),

@@ -66,7 +66,7 @@ fn check(matching: &Matching, input: &DeformInput<'_>) -> Result<()> {
 /// [`Option`](crate::RegisterError::Option) that says what can be given.
 pub fn check_similarity(similarity: &Similarity) -> Result<()> {
     if !similarity.has_energy() {
-        let remedy = "it is for affine registration; give lncc, ssd, mi or nmi";
+        let remedy = "it is only for affine registration; give lncc, ssd, mi or nmi";
         return Err(option("similarity", similarity.name(), remedy));
     }
     Ok(similarity.check()?)
@@ -78,8 +78,7 @@ pub fn check_similarity(similarity: &Similarity) -> Result<()> {
 /// # Errors
 /// [`Option`](crate::RegisterError::Option) that names what does not fit.
 pub fn check_start(affine: &Affine, model: DeformModel) -> Result<()> {
-    let remedy = "no deformation can start from there; use another transform, or none if the headers \
-                  already agree";
+    let remedy = "no deformation can start from it; use another transform, or none if the headers already agree";
     let finite = affine.matrix.iter().chain(affine.offset.iter()).all(|v| v.is_finite());
     if !finite {
         return Err(option("affine", "a transform that is not finite", remedy));

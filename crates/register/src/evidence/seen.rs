@@ -77,7 +77,7 @@ impl Evidence {
             format!("{what} {:.2}, {:.2} and {:.2}", all[0], all[1], all[2])
         };
         format!(
-            "what the images share here, shifted by two samples, and at best elsewhere: {}; {}; {}",
+            "agreement of the images as registered, shifted by two samples, and at best elsewhere: {}; {}; {}",
             pair("edges", |m| m.edges),
             pair("information", |m| m.information),
             pair("information within tissue (nats)", |m| m.tissue),
@@ -123,7 +123,7 @@ impl Unmasked {
 
     /// Whether the whole images agree, where that counts.
     pub(crate) fn check(&self, least: f64) -> Option<Check> {
-        let name = "agreement of the whole images, of which masks keep a small part";
+        let name = "agreement of the whole images, without their masks";
         Some(Check::at_least(name, self.agreement()?, least).or(Remedy::WiderMask))
     }
 }

@@ -126,10 +126,10 @@ impl MapKind {
     pub fn words(self) -> &'static str {
         match self {
             Self::Translation => "a translation",
-            Self::Line => "a translation and the smallest turn of a line onto a line",
+            Self::Line => "a translation and the smallest rotation of one line onto the other",
             Self::Rigid => "a rigid map",
-            Self::Similarity => "a rigid map with one scale",
-            Self::Scales => "a rigid map with three scales",
+            Self::Similarity => "a similarity map",
+            Self::Scales => "a rigid map with three scale factors",
             Self::Affine => "an affine map",
         }
     }
@@ -169,15 +169,15 @@ impl PointFit {
     pub fn doubts(&self) -> Option<String> {
         if self.mirrored {
             return Some(
-                "the landmarks of one image are more like the mirror image of those of the other: check that left and \
-                 right are not exchanged and that both lists have the same order"
+                "the landmarks of one image fit a mirror image of those of the other better: check that left \
+                 and right are not swapped and that both lists are in the same order"
                     .to_owned(),
             );
         }
         (self.rms > DISORDER * self.spread).then(|| {
             format!(
-                "laid on each other, the landmarks are {:.1} mm apart (root mean square), which is much for points \
-                 that spread over {:.1} mm: check that both lists have the same order",
+                "after the fit the landmarks are {:.1} mm apart (root mean square), which is a lot for points \
+                 that spread over {:.1} mm: check that both lists are in the same order",
                 self.rms, self.spread
             )
         })
@@ -229,7 +229,7 @@ pub fn fit_points(
         let (n, of) = (used.len(), if planes.is_some() { "2D" } else { "3D" });
         let pairs = if n == 1 { "1 pair" } else { &format!("{n} pairs") };
         return Err(no_points(format!(
-            "{pairs} of landmarks; a map of {of} images takes {least} at least"
+            "{pairs} of landmarks; a map of {of} images needs at least {least}"
         )));
     }
     let total: f64 = used.iter().map(|&i| pairs.weight(i)).sum();

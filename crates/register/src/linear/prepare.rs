@@ -182,8 +182,8 @@ pub(super) fn fixed_weight<D: Device>(
         if let Some(v) = bad {
             return Err(RegisterError::option(
                 "fixed_weight",
-                format!("an image with the value {v}"),
-                "weights must be finite and not negative",
+                format!("a weight of {v}"),
+                "give finite weights of 0 or more",
             ));
         }
     }

@@ -56,8 +56,8 @@ fn plans(options: &AffineOptions, flat: bool, masked: bool) -> Vec<Way> {
     let mut all = Vec::new();
     if masked {
         for (what, then) in [
-            ("the images without their masks first, then with them", Search::Local),
-            ("the images without their masks", Search::None),
+            ("the masks left out at first", Search::Local),
+            ("the masks left out", Search::None),
         ] {
             all.push(Way { unmasked: Some(then), ..Way::new(what, options.clone()) });
         }
@@ -118,7 +118,7 @@ pub(super) fn rescued<'a, D: Device + 'a>(
         attempt.kept = true;
         let how = if attempt.good { "good" } else { "better" };
         best.verdict.remarks.push(text!(
-            "what was asked for gave a bad result (agreement {asked:.2}); this one, by {}, is {how}",
+            "the registration that was asked for gave a bad result (agreement {asked:.2}); this one, with {}, is {how}",
             attempt.what
         ));
     }

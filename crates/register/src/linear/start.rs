@@ -58,11 +58,11 @@ pub(super) fn remarks_on(fit: &PointFit, freedom: Freedom, count: usize) -> Vec<
         remarks.push(text!("{words}; the search started from {started}"));
     } else {
         let lie = match (fit.kind, freedom) {
-            (MapKind::Translation, _) => "lie in one place",
-            (MapKind::Line, _) => "lie in one line, or nearly so",
+            (MapKind::Translation, _) => "coincide",
+            (MapKind::Line, _) => "are collinear, or nearly so",
             (MapKind::Rigid, Freedom::Similarity | Freedom::Scales | Freedom::Affine)
             | (MapKind::Similarity, Freedom::Scales | Freedom::Affine) => {
-                "are too few for more, or lie in one plane or line, or nearly so"
+                "are too few for more, or coplanar or collinear, or nearly so"
             }
             _ => "",
         };

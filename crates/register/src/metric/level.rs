@@ -41,7 +41,7 @@ pub(crate) fn of_sums(similarity: &Similarity) -> Result<OfSums> {
         RegisterError::option(
             "similarity",
             similarity.name(),
-            "it is for deformations; for affine registration give cr, mi, nmi, ncc or ssd",
+            "it is only for deformations; for affine registration give cr, mi, nmi, ncc or ssd",
         )
     })
 }

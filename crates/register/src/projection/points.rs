@@ -38,7 +38,7 @@ const STEPS: usize = 60;
 /// view shows, or three that are seen six times in several views.
 ///
 /// # Errors
-/// Too few points; points on a line; none in front of all sources.
+/// Too few points; collinear points; none in front of all sources.
 pub fn pose_by_points(seen: &[SeenPoint<'_>]) -> Result<PointPose> {
     let wrong = |value: String, remedy: &str| RegisterError::option("points", value, remedy);
     let views = 1 + seen.iter().map(|s| s.number).max().unwrap_or(0);
@@ -52,7 +52,7 @@ pub fn pose_by_points(seen: &[SeenPoint<'_>]) -> Result<PointPose> {
     if points.len() < 3 || (most < Some(4) && seen.len() < 6) {
         return Err(wrong(
             format!("{} points, seen {} times", points.len(), seen.len()),
-            "give four points or more that one view shows, or three that two views show",
+            "give at least four points in one view, or three in two views",
         ));
     }
     let middle = points.iter().sum::<Vector3<f64>>() / points.len() as f64;
@@ -60,7 +60,7 @@ pub fn pose_by_points(seen: &[SeenPoint<'_>]) -> Result<PointPose> {
     let mut sizes: Vec<f64> = spread.symmetric_eigenvalues().iter().copied().collect();
     sizes.sort_by(|a, b| b.total_cmp(a));
     if sizes[1] < 1e-4 * sizes[0] {
-        return Err(wrong("points on a line".to_owned(), "give points that are not on one line"));
+        return Err(wrong("collinear points".to_owned(), "give points that are not collinear"));
     }
     let problem = Problem { seen, middle };
     let mut tried: Vec<(f64, Placed)> = evenly(TRIED)

@@ -218,7 +218,7 @@ mod tests {
         // Images from one place have one sketch.
         record.images[1] = DrrImageRecord { name: "again".to_owned(), ..record.images[0].clone() };
         record.verdict = Verdict::new(
-            vec![Check::at_least("part of the pixels that see the CT", 0.0, 0.1)],
+            vec![Check::at_least("fraction of the pixels that see the CT", 0.0, 0.1)],
             Vec::new(),
         );
         let page = render(&DrrReport { record: &record, pictures: &pictures[..1] }).unwrap();

@@ -135,7 +135,7 @@ fn record(grid: &Grid, subjects: usize, good: bool) -> AtlasRecord {
     record.verdict = Verdict::new(
         vec![
             check(
-                "information of the others within the tissue, as a part of that after affine alignment",
+                "information about the others within the tissue, as a fraction of that after affine alignment",
                 1.4,
                 "at least 0.97",
                 true,

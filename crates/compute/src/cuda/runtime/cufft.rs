@@ -110,9 +110,9 @@ impl Functions {
             1 => Failure::Failed(message("the plan is not valid")),
             2 => Failure::OutOfMemory,
             4 => Failure::Failed(message("a pointer or value is not valid")),
-            5 => Failure::Internal(message("internal error, perhaps for want of memory")),
+            5 => Failure::Internal(message("internal error, possibly out of memory")),
             6 => Failure::Failed(message("the transform could not be run")),
-            7 => Failure::Internal(message("could not be started, perhaps for want of memory")),
+            7 => Failure::Internal(message("could not be started, possibly out of memory")),
             8 => Failure::Failed(message("the sizes are not supported")),
             _ => Failure::Failed(message("failed")),
         })

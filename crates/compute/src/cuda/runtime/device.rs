@@ -175,7 +175,7 @@ impl Cuda {
     pub fn new(ordinal: usize) -> Result<Self> {
         let gpu = gpu::Gpu::new(ordinal).map_err(unavailable)?;
         let cuda = Self::on(Target::Gpu(gpu));
-        cuda.try_kernel().map_err(|e| unavailable(format!("it does not run kernels: {e}")))?;
+        cuda.try_kernel().map_err(|e| unavailable(format!("it cannot run kernels: {e}")))?;
         Ok(cuda)
     }
 
@@ -190,7 +190,7 @@ impl Cuda {
         } else {
             Err(ComputeError::Backend {
                 device: self.name(),
-                message: "a kernel that counts to 32 gave other numbers".into(),
+                message: "a kernel that counts to 32 gave wrong numbers".into(),
             })
         }
     }

@@ -189,7 +189,7 @@ impl Emulated {
     ) -> Result<()> {
         let (module, name) = (self.module(kernel.program)?, kernel.name());
         if !shape.is_launchable() {
-            let problem = format!("a grid of {:?} blocks, which no GPU launches", shape.grid);
+            let problem = format!("a grid of {:?} blocks, which no GPU can launch", shape.grid);
             return Err(backend(format!("kernel {name}: {problem}")));
         }
         // SAFETY: kernels are compiled to functions of this type.

@@ -80,7 +80,7 @@ impl Nvrtc {
         // SAFETY: the pointers are valid.
         let code = unsafe { (functions.version)(&raw mut major, &raw mut minor) };
         if code != 0 {
-            return Err("the NVRTC that was found does not tell its version".into());
+            return Err("the NVRTC library that was found does not report its version".into());
         }
         if major < 12 {
             return Err(format!(

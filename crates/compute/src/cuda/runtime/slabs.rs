@@ -66,7 +66,7 @@ pub(in crate::cuda) fn cut(
     let slices = dims[2].div_ceil(layers).max(1);
     let blocks = tiles.saturating_mul(dims[2].div_ceil(slices));
     if !fits(dims) || blocks > i32::MAX as usize {
-        let expected = "slices of at most 2^31 - 1 voxels, and as many tiles of a GPU in all";
+        let expected = "slices of at most 2^31 - 1 voxels, and no more GPU tiles than that in all";
         return Err(ComputeError::argument("sizes", format!("{dims:?}"), expected));
     }
     let (dims, along) = (dims.map(|n| n as u32), along.map(|n| n as u32));

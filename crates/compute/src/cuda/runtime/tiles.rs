@@ -56,7 +56,7 @@ impl Tiles {
         (block, used, wide): ([usize; 2], [usize; 2], usize),
     ) -> Result<(Self, Shape)> {
         let too_large = || {
-            let expected = "at most 2^31 - 1 along an axis, and as many tiles of a GPU in all";
+            let expected = "at most 2^31 - 1 along an axis, and no more GPU tiles than that in all";
             ComputeError::argument("sizes", format!("{dims:?}"), expected)
         };
         // Threads beyond the end of an axis count on.

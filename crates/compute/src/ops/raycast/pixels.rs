@@ -141,7 +141,7 @@ impl Pixels {
                 Err(ComputeError::argument(
                     "number of drawn tiles",
                     d.count,
-                    "from 1 to the number of places that a tile can have",
+                    "from 1 to the number of positions that a tile can have",
                 ))
             }
             _ => Ok(()),

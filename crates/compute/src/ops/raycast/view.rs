@@ -70,7 +70,7 @@ impl RayView {
             return Err(ComputeError::argument(
                 "view",
                 format!("{:?}", self.world),
-                "a source outside of the plane of the detector, with pixels across each other",
+                "a source outside the detector plane, and pixel axes that are not parallel",
             ));
         }
         let middle = dims.map(|n| (n as f64 - 1.0) / 2.0);
@@ -86,7 +86,7 @@ impl RayView {
             return Err(ComputeError::argument(
                 "step along rays",
                 format!("{step} mm where the detector is {depth:.4} mm from the source"),
-                "above 0 and at most half of that distance, which may have 2^22 steps at most",
+                "above 0, at most half of that distance, and at least a 2^22nd of it",
             ));
         }
         let middle = (t / dt).clamp(-MOST_PLANES, 2.0 * MOST_PLANES);

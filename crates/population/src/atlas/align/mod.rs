@@ -153,7 +153,7 @@ fn align_all<D: Device>(
     let outlines = outlines(team, source)?;
     if outlines.iter().any(|o| o.is_2d != outlines[0].is_2d) {
         return Err(PopulationError::Images {
-            found: "some of the images are 2D and others 3D".to_owned(),
+            found: "some of the images are 2D and others are 3D".to_owned(),
             remedy: "give images that are all 2D or all 3D".to_owned(),
         });
     }

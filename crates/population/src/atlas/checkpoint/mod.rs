@@ -185,8 +185,8 @@ impl Checkpoints<'_> {
                 (Some(place), None) => {
                     if let Some((file, why)) = faults.first() {
                         let text = format!(
-                            "the last checkpoint is damaged ('{file}': {why}); the run goes on from the one before \
-                             it, in '{}', and loses some iterations, but no digit",
+                            "the last checkpoint is damaged ('{file}': {why}); the run resumes from the \
+                             previous one, in '{}', which costs some iterations but does not change the result",
                             place.folder.display()
                         );
                         progress.event(&Event::Warning { text: &text });
@@ -202,7 +202,7 @@ impl Checkpoints<'_> {
         let why: Vec<_> = faults.iter().map(|(file, why)| format!("'{file}': {why}")).collect();
         Err(PopulationError::Damaged {
             path: self.folder.to_owned(),
-            what: format!("no checkpoint is whole ({})", why.join("; ")),
+            what: format!("no checkpoint is intact ({})", why.join("; ")),
         })
     }
 
@@ -281,7 +281,7 @@ impl Checkpoints<'_> {
             self.check(&path, &stamp)?;
             if let Some((damaged, fault)) = faults.first() {
                 let text = format!(
-                    "'{}' is damaged: {}; its copy is taken",
+                    "'{}' is damaged: {}; its copy is used",
                     damaged.display(),
                     fault.words()
                 );
@@ -356,7 +356,7 @@ impl Place {
         let content = read(path, with_buffers)?;
         match content.stamp == self.stamp {
             true => Ok(content),
-            false => Err(Fault::Damaged("it is of another iteration than the others".to_owned())),
+            false => Err(Fault::Damaged("it is from another iteration than the others".to_owned())),
         }
     }
 

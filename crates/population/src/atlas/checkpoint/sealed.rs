@@ -71,7 +71,7 @@ impl From<io::Error> for Fault {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound => Self::Missing,
-            io::ErrorKind::UnexpectedEof => Self::Damaged("it ends early".to_owned()),
+            io::ErrorKind::UnexpectedEof => Self::Damaged("it is truncated".to_owned()),
             kind => Self::Damaged(format!("it cannot be read: {kind}")),
         }
     }
@@ -147,11 +147,11 @@ pub(super) fn read<T: DeserializeOwned>(
         Ok(u64::from_le_bytes(word))
     };
     if number(&mut file)? != u64::from_le_bytes(*MAGIC) {
-        return Err(damaged("it is not a file of a checkpoint of this version"));
+        return Err(damaged("it is not a checkpoint file of this version"));
     }
     // What the numbers say has to be the size of the file before room is made for it.
     let (head, count) = (number(&mut file)?, number(&mut file)?);
-    let sizes = || damaged("its size is not what its beginning says");
+    let sizes = || damaged("its size does not match its header");
     if count > size / 8 {
         return Err(sizes());
     }
@@ -174,21 +174,21 @@ pub(super) fn read<T: DeserializeOwned>(
     } else {
         let rest = 4 * values.unwrap_or(0);
         if io::copy(&mut (&mut file).take(rest), &mut io::sink())? != rest {
-            return Err(damaged("it ends early"));
+            return Err(damaged("it is truncated"));
         }
     }
     let (mut file, sum) = file.finish();
     let mut kept = [0; SUM as usize];
     file.read_exact(&mut kept)?;
     if kept != sum {
-        return Err(damaged("its content does not have the checksum that it had"));
+        return Err(damaged("its content does not match its checksum"));
     }
     match unpack::<(Stamp, String, T)>(&text) {
         Ok((_, name, _)) if name != name_of(path) => {
-            Err(Fault::Damaged(format!("it is what was written as '{name}'")))
+            Err(Fault::Damaged(format!("it was written as '{name}'")))
         }
         Ok((stamp, _, value)) => Ok(Content { stamp, value, buffers }),
-        Err(_) => Err(damaged("it is of another version")),
+        Err(_) => Err(damaged("it is from another version")),
     }
 }
 

@@ -121,7 +121,7 @@ impl fmt::Display for MemoryPlan {
         };
         write!(
             f,
-            "{} of {} subjects stay on the device ({} with what they share), {} are streamed from \
+            "{} of {} subjects stay on the device ({} including what they share), {} are streamed from \
              {level} at every iteration ({})",
             self.resident,
             self.subjects,

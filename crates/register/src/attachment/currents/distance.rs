@@ -271,7 +271,7 @@ impl<D: Device> ShapeDistance<D> {
         RegisterError::option(
             "shape",
             value,
-            format!("give {} finite places, mm", self.shape.vertices().len()),
+            format!("give {} finite positions, mm", self.shape.vertices().len()),
         )
     }
 

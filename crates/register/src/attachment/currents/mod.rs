@@ -80,7 +80,7 @@ impl<D: Device> Shapes<D> {
         }
         if !fixed.is_like(&moving) {
             let remedy = "compare surfaces with surfaces, curves with curves, points with points";
-            return refused("shape", "a pair made of different elements".to_owned(), remedy);
+            return refused("shape", "a pair of shapes with different elements".to_owned(), remedy);
         }
         Ok(Self { shapes: [fixed, moving], options, at_scale: None })
     }

@@ -81,7 +81,8 @@ impl MeshGrid {
         let enough = kernel.width >= least * spacing * (1.0 - 1e-9);
         if !enough {
             return Err(refused(format!(
-                "a grid of {spacing} mm takes kernels from {} mm on; give a wider kernel, a finer grid, or sum exactly",
+                "a grid of {spacing} mm needs a kernel of at least {} mm; give a wider kernel or a finer grid, \
+                 or sum exactly",
                 least * spacing
             )));
         }
@@ -106,7 +107,7 @@ impl MeshGrid {
         if !fits {
             let extent = (0..3).map(|a| bounds[1][a] - bounds[0][a]).fold(0.0, f64::max);
             return Err(refused(format!(
-                "a grid of {spacing} mm around points of an extent of {extent:.0} mm would have more than \
+                "a grid of {spacing} mm around points that span {extent:.0} mm would have more than \
                  {MOST_VOXELS} voxels; give a wider kernel or a coarser grid"
             )));
         }

@@ -100,10 +100,10 @@ impl Shape {
     /// No shapes, or ones that are not made of the same.
     pub fn union(shapes: &[&Self]) -> Result<Self> {
         let Some((first, rest)) = shapes.split_first() else {
-            return Err(wrong("a union of nothing".to_owned(), "give one shape at least"));
+            return Err(wrong("an empty union".to_owned(), "give at least one shape"));
         };
         if rest.iter().any(|other| !first.is_like(other)) {
-            let value = "a union of different elements".to_owned();
+            let value = "a union of shapes with different elements".to_owned();
             return Err(wrong(value, "unite surfaces with surfaces, curves with curves"));
         }
         let vertices = shapes.iter().flat_map(|s| &s.vertices).copied().collect();

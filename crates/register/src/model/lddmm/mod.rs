@@ -168,7 +168,7 @@ impl Kind for Lddmm {
             return Ok(());
         }
         let remedy =
-            "it defines no norm of the velocity, which LDDMM minimises; use fft, sor, cg or hybrid";
+            "it defines no norm of the velocity for LDDMM to minimise; use fft, sor, cg or hybrid";
         Err(OptionError::value("solver", solver.name(), remedy))
     }
 }

@@ -52,7 +52,7 @@ impl Storage {
             "path_storage",
             self.name(),
             format!(
-                "that takes {} of memory, and {} are free; {help}",
+                "it needs {} of memory, and {} are free; {help}",
                 amount(needed(self)),
                 amount(free)
             ),

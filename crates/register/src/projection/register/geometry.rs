@@ -101,7 +101,8 @@ pub(super) fn check(refine: Option<Refinement>, views: &[View<'_>]) -> Result<()
     Err(RegisterError::option(
         "refine",
         refine.name(),
-        "one view does not tell its geometry from the depth and the place of the CT: give another view, or leave it out",
+        "one view cannot separate its geometry from the depth and the position of the CT: give another view, or \
+         leave this out",
     ))
 }
 

@@ -173,7 +173,7 @@ impl<'c, D: Device> Level<'c, D> {
                 return Err(RegisterError::option(
                     "levels",
                     format!(
-                        "{size} mm, of which {} x {} pixels are compared",
+                        "{size} mm, which leaves {} x {} pixels to compare",
                         counts[0], counts[1]
                     ),
                     format!("give smaller ones: {FEWEST} x {FEWEST} pixels are needed"),

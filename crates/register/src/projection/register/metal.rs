@@ -209,16 +209,17 @@ impl Adapted {
         let mut all = Vec::new();
         if self.without.is_some() {
             all.push(text!(
-                "view {} shows what the CT does not, such as metal, markers or text: {:.1} % of its pixels were left out \
-                 (`metal = keep` leaves none out)",
+                "view {} shows things that the CT does not, such as metal, markers or text: {:.1} % of its \
+                 pixels were left out (`metal = keep` keeps them all)",
                 number + 1,
                 100.0 * self.left_out(view)
             ));
         }
         if self.image.is_some() {
             all.push(text!(
-                "the values of view {} are no attenuations, but a bent function of them, such as roots or intensities: they \
-                 were straightened by those of the simulated image; check `pixels` (`response = keep` leaves them as they are)",
+                "the values of view {} are not attenuations but a nonlinear function of them, such as their \
+                 roots or intensities: they were linearised against the simulated image; check `pixels` \
+                 (`response = keep` leaves them as they are)",
                 number + 1
             ));
         }

@@ -213,7 +213,7 @@ impl<D: Device> PreparedCt<'_, D> {
         });
         let off = (matrix.transpose() * matrix - Matrix3::identity()).norm();
         if off.is_nan() || off > 1e-4 || start.offset.iter().any(|v| !v.is_finite()) {
-            return Err(wrong("a map that changes lengths"));
+            return Err(wrong("a map that scales lengths"));
         }
         if matrix.determinant() < 0.0 {
             return Err(wrong("a map that mirrors"));
@@ -260,7 +260,7 @@ fn check_views(views: &[View<'_>]) -> Result<()> {
             return Err(RegisterError::option(
                 "mask of an X-ray image",
                 "all pixels",
-                "leave fewer of them out",
+                "leave fewer pixels out",
             ));
         };
         if values.all(|v| v == first) {

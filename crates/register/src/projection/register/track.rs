@@ -53,7 +53,7 @@ impl TrackOptions {
             return wrong(
                 "refine",
                 value,
-                "refine by the images of one moment, and follow by what that found",
+                "refine with the images of one moment, and follow with the result",
             );
         }
         let Range { translation, rotation } = self.range;
@@ -96,14 +96,14 @@ pub enum Loss {
 impl std::fmt::Display for Loss {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Blank(view) => write!(f, "view {} shows nothing", view + 1),
-            Self::Unseen => f.write_str("no view sees the CT where it should be"),
+            Self::Blank(view) => write!(f, "view {} is empty", view + 1),
+            Self::Unseen => f.write_str("no view sees the CT where it is expected"),
             Self::Unlike(view) => write!(f, "view {} does not look like the CT", view + 1),
             Self::Contradicting(view) => {
-                write!(f, "view {} by itself leads to another pose than all views do", view + 1)
+                write!(f, "view {} alone leads to a different pose than all views together", view + 1)
             }
-            Self::Far => f.write_str("the best pose is farther away than the range of a frame"),
-            Self::Doubtful => f.write_str("poses far from each other explain the images as well"),
+            Self::Far => f.write_str("the best pose is beyond the search range of a frame"),
+            Self::Doubtful => f.write_str("poses far from each other explain the images equally well"),
         }
     }
 }
@@ -227,7 +227,7 @@ impl<'a, 'd, D: Device> Tracker<'a, 'd, D> {
             return Err(RegisterError::option(
                 "number of X-ray images",
                 images.len(),
-                format!("give one of each of the {} views", self.views.len()),
+                format!("give one for each of the {} views", self.views.len()),
             ));
         }
         let views = self.views.clone();

@@ -50,7 +50,7 @@ impl Evidence {
 /// What else was looked at.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Looked {
-    /// The margin over the best pose of another rotation; none where there is no other.
+    /// The margin over the best pose at another rotation; none where there is no other.
     pub(super) turned: Option<f64>,
     /// Images that fit better than those that were given, and by what part of the cost.
     pub(super) suspect: Option<(Suspect, f64)>,
@@ -93,19 +93,19 @@ pub(super) fn judge(
     let apart = worst(&mut evidence.outlines.iter().map(times));
     let mut checks = vec![
         Check::at_least(
-            "correlation of gradients within blocks (median), in the view where it is least",
+            "gradient correlation within blocks (median), in the worst view",
             alike,
             asked.alike,
         )
         .or(Remedy::OtherSimilarity),
         Check::new(
-            "change of the cost from the start",
+            "change in cost from the start",
             result.costs[1] - result.costs[0],
             format!("at most {}", POSE.cost_rise),
             result.costs[1] <= result.costs[0] + POSE.cost_rise,
         )
         .or(Remedy::SmallerSearch),
-        Check::at_least("part of the pixels that see the CT", seen, POSE.seen)
+        Check::at_least("fraction of the pixels that see the CT", seen, POSE.seen)
             .or(Remedy::NearerStart),
     ];
     let mut restarts = result.uncertainty.apart.clone();
@@ -124,7 +124,7 @@ pub(super) fn judge(
         return Verdict::new(checks, Vec::new());
     }
     let name =
-        "distance of outlines from those of the result (median), as a part of what is allowed";
+        "distance of outlines from those of the result (median), relative to the tolerance";
     checks.push(Check::at_most(name, apart, 1.0).or(Remedy::Geometry));
     let pairs = || evidence.alone.iter().zip(&evidence.sure);
     if pairs().next().is_some() {
@@ -134,13 +134,13 @@ pub(super) fn judge(
         };
         let times = worst(&mut pairs().map(|(alone, sure)| alone / allowed(*sure)));
         let name =
-            "distance of the pose by one view alone from that by all, as a part of what is allowed";
+            "largest distance of a pose from one view alone from the result, relative to the tolerance";
         checks.push(Check::at_most(name, times, 1.0).or(Remedy::Geometry));
     }
     let mut remarks = Vec::new();
     // One view does not tell, and views that contradict each other by far do not, either.
     if !evidence.misfits.is_empty() {
-        let name = "movement of the pose where the geometry of the views is free, as a part of what is allowed";
+        let name = "shift of the pose with the geometry of the views free, relative to the tolerance";
         let times = worst(&mut evidence.misfits.iter().map(|m| evidence.freed(m)));
         let check = Check::at_most(name, times, 1.0).or(Remedy::Geometry);
         if !check.passed {
@@ -166,20 +166,21 @@ pub(super) fn judge(
     }
     let known = result.uncertainty.covariance.is_some();
     let unknown = u64::from(!known);
-    checks.push(Check::none("deviations that are not known", unknown).or(Remedy::SingleOut));
+    checks.push(Check::none("undetermined standard deviations", unknown).or(Remedy::SingleOut));
     let turned = looked.turned.unwrap_or(1.0);
-    let check = Check::at_least("margin over the best pose of another rotation", turned, 0.0);
+    let check = Check::at_least("margin over the best pose at another rotation", turned, 0.0);
     checks.push(check.or(Remedy::OtherRotation));
     let better = looked.suspect.map_or(0.0, |s| s.1);
-    let name = "part of the cost by which mirrored or exchanged images fit better";
+    let name = "relative gain in cost from mirroring or swapping images";
     let check = Check::at_most(name, better, POSE.suspect).or(Remedy::OtherImages);
     let which = looked.suspect.iter().map(|s| s.0.to_string()).collect();
     checks.push(if check.passed { check } else { check.of(which) });
     if let Some(beyond) = evidence.beyond {
-        let name = "distance from the start, as a part of the range of the search";
+        let name = "distance from the start, as a fraction of the search range";
         let check = Check::at_most(name, beyond, POSE.beyond);
         if turned >= POSE.beyond_lead && !check.passed {
-            let text = "the pose is farther from the start than was searched, but better than all other rotations";
+            let text = "the pose is outside the search range around the start, but better than those at all \
+                other rotations";
             remarks.push(text.into());
         } else {
             checks.push(check.or(Remedy::SmallerSearch));
@@ -201,11 +202,11 @@ fn freed(misfit: &Misfit) -> String {
         format!("view {}: {by}", view + 1)
     });
     let what = match misfit.what {
-        Refinement::Distance => "distances of the detectors from their sources are",
-        Refinement::PrincipalPoint => "places of the detectors in their planes are",
+        Refinement::Distance => "source-to-detector distances are",
+        Refinement::PrincipalPoint => "principal points are",
     };
     format!(
-        "the images fit better, and the pose moves by some {:.1} mm, where the {what} changed: {}",
+        "the images fit better, and the pose shifts by about {:.1} mm, if the {what} changed: {}",
         misfit.moves,
         each.collect::<Vec<_>>().join("; ")
     )

@@ -34,7 +34,7 @@ impl Schemes for Cuda {
                 return Err(ComputeError::Unsupported {
                     device: self.name(),
                     what: format!(
-                        "a choice of blocks and threads with the scheme {}",
+                        "an explicit number of blocks or threads with the scheme {}",
                         scheme.name()
                     ),
                     remedy: "leave it out: they follow from the samples and the workload",

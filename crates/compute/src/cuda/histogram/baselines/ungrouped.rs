@@ -350,7 +350,7 @@ pub(super) fn fit(
     if bytes > most {
         return Err(too_large(
             cuda,
-            format!("{}: {bytes} bytes of shared memory a block, where {most} can be had,", what()),
+            format!("{}: {bytes} bytes of shared memory per block, of which {most} are available,", what()),
         ));
     }
     Ok(bytes)

@@ -113,7 +113,7 @@ pub(super) fn check_alike(shape: &Shape, target: &Shape) -> Result<()> {
     }
     Err(RegisterError::option(
         "shape",
-        "a pair of which one is made of other elements",
+        "a pair of shapes with different elements",
         "compare surfaces with surfaces, curves with curves, points with points",
     ))
 }

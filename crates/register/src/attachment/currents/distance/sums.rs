@@ -64,8 +64,8 @@ impl std::fmt::Display for TooLarge {
         let Self { spacing, voxels, pairs } = self;
         write!(
             f,
-            "a grid of {spacing} mm would have {voxels:.1e} voxels, too many: {pairs:.1e} pairs of elements are summed \
-             one by one; a wider kernel takes less time"
+            "a grid of {spacing} mm would have {voxels:.1e} voxels, which is too many: the {pairs:.1e} pairs of \
+             elements are summed directly; a wider kernel is faster"
         )
     }
 }
