@@ -7,7 +7,7 @@ FOLDER holds the folders of images that the tests use. Right pairs show the same
 ones are a right fixed image with noise, plain shapes, one bright voxel, its own tissue in another order, the
 moving image upside down or far off, or another organ. Prints a Markdown table: the information shared by
 the images within tissue and the harmonic energy per nat of it, as the verdict has them.
-Scales are coarse and short, so that all of it takes minutes; wrong pairs are taken as they are, without an affine start.
+Scales are coarse and short, so that all of it takes minutes; wrong pairs are registered from where they lie.
 """
 import argparse
 import array

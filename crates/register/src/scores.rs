@@ -144,7 +144,8 @@ impl Scores {
         const MOST: f64 = 0.6;
         let of = |s: &Scores| s.images.as_ref().and_then(|i| i.nmi).map(|nmi| nmi - 1.0);
         let part = of(self)? / of(affine)?.clamp(1e-9, MOST);
-        let name = "shared information, as a fraction of that under the best affine transform alone";
+        let name =
+            "shared information, as a fraction of that under the best affine transform alone";
         Some(Check::at_least(name, part, DEFORMATION.worth).or(remedy))
     }
 

@@ -51,7 +51,9 @@ pub enum ReportError {
     #[error("the report cannot be made: {0}")]
     Mesh(#[from] voxalign_image::ImageError),
     /// The memory for pictures could not be had.
-    #[error("the report cannot be made: {0}; use smaller images or more memory, or do without the report")]
+    #[error(
+        "the report cannot be made: {0}; use smaller images or more memory, or do without the report"
+    )]
     OutOfMemory(#[from] OutOfMemory),
     /// A picture could not be compressed.
     #[error("a picture of {width}x{height} pixels could not be written as PNG")]

@@ -103,7 +103,9 @@ impl Geometry {
         let found = match &self.forms {
             Forms::Shapes { subjects, .. } => {
                 if subjects.windows(2).any(|pair| !pair[0].is_like(&pair[1])) {
-                    return Err(wrong("it does not have the same kind of elements in all subjects".to_owned()));
+                    return Err(wrong(
+                        "it does not have the same kind of elements in all subjects".to_owned(),
+                    ));
                 }
                 subjects.len()
             }
@@ -111,14 +113,18 @@ impl Geometry {
                 let mut lens = subjects.iter().map(|(points, each)| (points.len(), each.len()));
                 let first = lens.next().unwrap_or_default();
                 if first.0 == 0 || first.0 != first.1 || lens.any(|other| other != first) {
-                    return Err(wrong("it does not have the same number of points in all subjects".to_owned()));
+                    return Err(wrong(
+                        "it does not have the same number of points in all subjects".to_owned(),
+                    ));
                 }
                 subjects.len()
             }
         };
         match found == count {
             true => Ok(()),
-            false => Err(wrong(format!("{found} of {count} subjects have it; give it for all of them"))),
+            false => {
+                Err(wrong(format!("{found} of {count} subjects have it; give it for all of them")))
+            }
         }
     }
 

@@ -29,8 +29,7 @@ pub(super) fn judge(f: &Findings<'_>) -> Verdict {
         _ => None,
     });
     let change: f64 = changes.sum();
-    let falls =
-        Check::at_most("change in energy over all scales", change, DEFORMATION.energy_rise);
+    let falls = Check::at_most("change in energy over all scales", change, DEFORMATION.energy_rise);
     let overlap = Check::at_least("overlap of the fields of view", f.overlap, DEFORMATION.overlap);
     let mut checks = vec![falls.or(Remedy::Smoother), overlap.or(Remedy::OtherAffinePart)];
     checks.extend(field_checks(f.measures, f.voxel));

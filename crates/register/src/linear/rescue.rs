@@ -55,10 +55,9 @@ fn plans(options: &AffineOptions, flat: bool, masked: bool) -> Vec<Way> {
     });
     let mut all = Vec::new();
     if masked {
-        for (what, then) in [
-            ("the masks left out at first", Search::Local),
-            ("the masks left out", Search::None),
-        ] {
+        for (what, then) in
+            [("the masks left out at first", Search::Local), ("the masks left out", Search::None)]
+        {
             all.push(Way { unmasked: Some(then), ..Way::new(what, options.clone()) });
         }
     }

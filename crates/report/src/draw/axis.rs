@@ -60,7 +60,7 @@ impl Axis {
     }
 
     /// The axis over these values with `room` around them (a part of their range), from pixel `from` to pixel `to`; none
-    /// where no value is a number that it can show.
+    /// where no value is finite that it can show.
     pub fn over(
         &self,
         values: impl Iterator<Item = f64>,

@@ -105,7 +105,7 @@ impl<'s, 'a> Deformation<'s, 'a> {
         let window = self.studio.moving_window;
         self.studio.grid_with(
             "grid",
-            &["Moving, deformed, with the grid that was deformed with it"],
+            &["Deformed moving image with the deformed grid"],
             |_, plane, drawn| {
                 let greys = drawn.moving[1].iter().map(|&v| window.unit(v) * 0.8);
                 Picture::grey(plane.width(), plane.height(), greys)
@@ -117,11 +117,10 @@ impl<'s, 'a> Deformation<'s, 'a> {
     /// What the lines are.
     pub(crate) fn grid_caption(&self) -> String {
         format!(
-            "the lines were a regular grid over the moving image, with squares \
-             of {}\u{a0}mm along the axes of the fixed image, and were deformed with it: each line is \
-             where a plane of that grid went through the slice. Good: the lines bend smoothly and \
-             never cross their neighbours. Closed loops and lines that touch mean folds; dense lines, \
-             that the moving image was compressed there.",
+            "a regular grid over the moving image, with squares of {}\u{a0}mm along the axes of the fixed \
+             image, was deformed with it: each line is where a plane of that grid crosses the slice. Good: the \
+             lines bend smoothly and never cross their neighbours. Closed loops and lines that touch mean \
+             folds; dense lines mean that the moving image was compressed there.",
             number(self.square)
         )
     }
@@ -225,7 +224,7 @@ impl<'s, 'a> Deformation<'s, 'a> {
                 number(low)
             ),
         };
-        let words = if low.is_finite() { words } else { "no value is a number".to_owned() };
+        let words = if low.is_finite() { words } else { "no value is finite".to_owned() };
         let ends = ["\u{f7}", "\u{d7}"].map(|sign| format!("{sign}\u{a0}{}", self.factor));
         Key::new()
             .ticked(&diverging_style(), [&ends[0], "1", &ends[1]])
@@ -236,7 +235,7 @@ impl<'s, 'a> Deformation<'s, 'a> {
 
     /// The lengths of the displacements in colours.
     pub(crate) fn displacements(&self) -> Result<String> {
-        self.studio.grid("displacement", &["Length of the displacement"], |_, plane, _| {
+        self.studio.grid("displacement", &["Displacement magnitude"], |_, plane, _| {
             let parts = self.components(plane);
             let length =
                 |i: usize| parts.iter().map(|c| f64::from(c[i]).powi(2)).sum::<f64>().sqrt();

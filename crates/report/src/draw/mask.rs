@@ -25,10 +25,10 @@ pub(crate) fn outline(plane: &Plane, mask: &Volume<f32>) -> String {
 pub(crate) fn sentence(record: &RunRecord) -> Option<&'static str> {
     let has = |role: &str| record.inputs.iter().any(|input| input.role == role);
     Some(match (has("fixed_mask"), has("moving_mask"), has("fixed_weight")) {
-        (true, true, _) => "Only what is inside the masks of both images counted.",
-        (true, false, _) => "Only what is inside the mask of the fixed image counted.",
-        (false, true, _) => "Only what is inside the mask of the moving image counted.",
-        (false, false, true) => "Voxels of the fixed image counted by their weights.",
+        (true, true, _) => "Only voxels inside the masks of both images counted.",
+        (true, false, _) => "Only voxels inside the mask of the fixed image counted.",
+        (false, true, _) => "Only voxels inside the mask of the moving image counted.",
+        (false, false, true) => "Voxels of the fixed image counted according to their weights.",
         (false, false, false) => return None,
     })
 }

@@ -114,7 +114,7 @@ fn rule(svg: &mut Svg, height: f64, scale: f64, [across, up]: [&str; 2]) {
 pub(crate) fn key(views: &[&ViewRecord]) -> String {
     let names = views.iter().enumerate();
     let key = names.fold(Key::new(), |key, (i, v)| key.series(Shape::Curve, i, &v.name));
-    key.line("var(--soft)", "the box of the CT").html()
+    key.line("var(--soft)", "the bounding box of the CT").html()
 }
 
 #[cfg(test)]

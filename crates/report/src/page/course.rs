@@ -27,10 +27,10 @@ pub(crate) fn search(stages: &[StageRecord], cost: Option<&serde_json::Value>) -
         "fig-cost",
         "Cost over evaluations",
         &(chart + &table),
-        "the lowest cost so far of the candidate that won in the end, stage \
-         by stage from coarse to fine. A good search falls steeply at first and ends flat in each \
-         stage. Costs of different stages are taken at different resolutions, so each has its own \
-         axis. A curve that still falls at the end of the last stage may not have converged.",
+        "the lowest cost so far of the winning candidate, stage by stage from coarse to fine. In a good search \
+         each curve falls steeply at first and ends flat. Costs of different stages are computed at different \
+         resolutions, so each has its own axis. A curve that still falls at the end of the last stage may not \
+         have converged.",
     )
 }
 

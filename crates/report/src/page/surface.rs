@@ -41,9 +41,9 @@ pub fn render(report: &SurfaceReport<'_>) -> Result<String> {
     page.sections(
         "Slices",
         &Sections { rows },
-        "Upon slices",
-        "the lines are where the surface crosses the slices. A good surface follows the border of what it is of; of labels, \
-         those it is of are bright and others grey.",
+        "Over slices",
+        "the lines are where the surface crosses the slices. A good surface follows the border of its \
+         structure; in a label map, the labels of the surface are bright and the others grey.",
     )?;
     page.add("Figures", figures(record));
     let of = run.inputs.first().map_or_else(|| "an image".to_owned(), |i| file_name(&i.path));
@@ -105,10 +105,10 @@ fn solid(page: &mut Page, report: &SurfaceReport<'_>) -> Result<()> {
     let scale = report.distances.is_some().then(|| Scale::new("distance to the isosurface", "mm"));
     let caption = match report.distances {
         Some(_) => {
-            "the surface, coloured by how far each vertex is from the surface around \
-             the voxels as they are, which can be shown beside it."
+            "the surface, coloured by the distance of each vertex from the exact surface of the voxels, which \
+             can be shown as well."
         }
-        None => "the surface around the voxels as they are.",
+        None => "the exact surface of the voxels.",
     };
     page.solid(&Scene { layers, scale }, "In 3D", caption)
 }
@@ -160,11 +160,8 @@ fn table_of(record: &SurfaceRecord, [exact, made]: [&str; 2], rows: &[Vec<String
     let names = [exact, made].map(|name| format!("#{}", sentence(name)));
     let mut out = table("", &["Figure", &names[0], &names[1]], rows);
     if let Some(d) = &record.distance {
-        let rows = [
-            ("Mean", d.mean),
-            ("95 % of both are nearer than", d.p95),
-            ("Largest (Hausdorff)", d.hausdorff),
-        ];
+        let rows =
+            [("Mean", d.mean), ("95th percentile", d.p95), ("Largest (Hausdorff)", d.hausdorff)];
         out += &format!("<h3>Distance between {exact} and {made}</h3>");
         out += &Columns::of(rows)
             .column("Distance", |(name, _)| (*name).to_owned())

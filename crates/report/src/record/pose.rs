@@ -146,7 +146,7 @@ impl PoseViewRecord {
         let refined = self.refined.as_ref()?;
         let within = |n: &RefinedNumberRecord| match n.within_mm {
             mm if mm.is_finite() => format!("within {mm:.2} mm"),
-            _ => "which the images do not tell".to_owned(),
+            _ => "which the images do not determine".to_owned(),
         };
         let mut parts = Vec::new();
         if let Some(n) = &refined.source_to_detector {
@@ -241,7 +241,7 @@ impl PoseRecord {
     #[must_use]
     pub fn expected(&self) -> String {
         let Some(middle) = self.expected_error.first() else {
-            return "The images do not tell how far the pose is off.".to_owned();
+            return "The images do not determine how far off the pose is.".to_owned();
         };
         let views = self.views.iter().zip(&middle.in_plane_mm).zip(&middle.depth_mm);
         let each: Vec<String> = views
@@ -253,7 +253,8 @@ impl PoseRecord {
             })
             .collect();
         format!(
-            "The {} is within {:.2} mm of where the pose has it, in 95 of 100 such registrations, as far as the images tell: {}.",
+            "The {} is within {:.2} mm of where the pose puts it in 95 of 100 such registrations, as far as the \
+             images tell: {}.",
             middle.name,
             middle.within_mm,
             each.join(", ")

@@ -247,7 +247,7 @@ fn nothing_of_the_input_becomes_markup_and_nothing_is_loaded() {
     assert!(page.contains("Verdict: Bad") && page.contains("voxels fold</strong>"));
     assert!(page.contains("The affine part"));
     assert!(page.len() < 3_000_000, "{}", page.len());
-    assert!(report(&oblique(), false, true).contains("no voxel is folded"));
+    assert!(report(&oblique(), false, true).contains("no folded voxels"));
 }
 
 #[test]

@@ -43,7 +43,9 @@ pub fn unsupported_joint(device: &str, method: &JointMethod) -> ComputeError {
         device: device.into(),
         what: match (method.scheme, method.window) {
             (JointScheme::Default, Window::Counts) => "a joint histogram of plain counts".into(),
-            (JointScheme::Default, Window::Cubic) => "an explicit number of blocks or threads".into(),
+            (JointScheme::Default, Window::Cubic) => {
+                "an explicit number of blocks or threads".into()
+            }
             (scheme, _) => format!("the joint histogram scheme {}", scheme.name()),
         },
         remedy: "use the default scheme with cubic windows, or a GPU with another scheme",

@@ -40,8 +40,7 @@ pub fn judge(atlas: &Atlas, subjects: &[Judged<'_>]) -> (Verdict, Vec<bool>) {
         let name = "gain in mean correlation of each subject with the others";
         Check::new(name, gain, asked, gain > ATLAS.gain_of_correlation)
     } else {
-        let name =
-            "information about the others within the tissue, as a fraction of that after affine alignment";
+        let name = "information about the others within the tissue, as a fraction of that after affine alignment";
         Check::at_least(name, tells / told, ATLAS.gain)
     };
     let unbiased = Check::at_most("root mean square of the mean log Jacobian", bias, ATLAS.bias);

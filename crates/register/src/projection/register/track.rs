@@ -100,10 +100,16 @@ impl std::fmt::Display for Loss {
             Self::Unseen => f.write_str("no view sees the CT where it is expected"),
             Self::Unlike(view) => write!(f, "view {} does not look like the CT", view + 1),
             Self::Contradicting(view) => {
-                write!(f, "view {} alone leads to a different pose than all views together", view + 1)
+                write!(
+                    f,
+                    "view {} alone leads to a different pose than all views together",
+                    view + 1
+                )
             }
             Self::Far => f.write_str("the best pose is beyond the search range of a frame"),
-            Self::Doubtful => f.write_str("poses far from each other explain the images equally well"),
+            Self::Doubtful => {
+                f.write_str("poses far from each other explain the images equally well")
+            }
         }
     }
 }

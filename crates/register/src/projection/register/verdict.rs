@@ -123,8 +123,7 @@ pub(super) fn judge(
     if !asked.thorough {
         return Verdict::new(checks, Vec::new());
     }
-    let name =
-        "distance of outlines from those of the result (median), relative to the tolerance";
+    let name = "distance of outlines from those of the result (median), relative to the tolerance";
     checks.push(Check::at_most(name, apart, 1.0).or(Remedy::Geometry));
     let pairs = || evidence.alone.iter().zip(&evidence.sure);
     if pairs().next().is_some() {
@@ -133,14 +132,14 @@ pub(super) fn judge(
             (POSE.alone * evidence.size).hypot(deviations)
         };
         let times = worst(&mut pairs().map(|(alone, sure)| alone / allowed(*sure)));
-        let name =
-            "largest distance of a pose from one view alone from the result, relative to the tolerance";
+        let name = "largest distance of a pose from one view alone from the result, relative to the tolerance";
         checks.push(Check::at_most(name, times, 1.0).or(Remedy::Geometry));
     }
     let mut remarks = Vec::new();
     // One view does not tell, and views that contradict each other by far do not, either.
     if !evidence.misfits.is_empty() {
-        let name = "shift of the pose with the geometry of the views free, relative to the tolerance";
+        let name =
+            "shift of the pose with the geometry of the views free, relative to the tolerance";
         let times = worst(&mut evidence.misfits.iter().map(|m| evidence.freed(m)));
         let check = Check::at_most(name, times, 1.0).or(Remedy::Geometry);
         if !check.passed {

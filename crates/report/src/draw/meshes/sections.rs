@@ -80,8 +80,11 @@ impl Sections<'_> {
             |row, at| pictures[row][at].0.clone(),
             |row, at| pictures[row][at].1.clone(),
         )?;
-        let cut_out =
-            if area.is_cut { "The slices are cut to the surroundings of the meshes. " } else { "" };
+        let cut_out = if area.is_cut {
+            "The slices are cropped to the surroundings of the meshes. "
+        } else {
+            ""
+        };
         let places = gallery::places(&planes, &cut);
         let caption = format!("{caption} {cut_out}{places}");
         Ok(figure(id, title, &(body + &self.key()), caption.trim()).html)

@@ -65,7 +65,7 @@ impl Scene<'_> {
         if !less.is_empty() {
             let _ = write!(
                 caption,
-                " The view has less than the files of large meshes: {}; all figures are of the whole ones.",
+                " Large meshes are reduced for this view: {}; all figures are of the full meshes.",
                 less.join(", ")
             );
         }

@@ -9,7 +9,7 @@ use crate::record::anatomy::AnatomyRecord;
 use crate::record::atlas::TemplateRecord;
 use crate::text::{escape, fixed, thousands};
 
-/// Shapes upon slices of the template, and in 3D; nothing where there are none.
+/// Shapes over slices of the template, and in 3D; nothing where there are none.
 pub(super) fn pictures(page: &mut Page, report: &AtlasReport<'_>) -> Result<()> {
     if !report.shapes.is_empty() {
         let shapes = report.shapes.iter().enumerate();
@@ -18,9 +18,9 @@ pub(super) fn pictures(page: &mut Page, report: &AtlasReport<'_>) -> Result<()> 
         page.sections(
             "Shapes",
             &Sections { rows: vec![row] },
-            "Shapes upon slices",
-            "where the shapes of the template cut its slices. Good: each line lies on the border of \
-             what it is the surface of, in the mean image of all subjects.",
+            "Shapes over slices",
+            "where the shapes of the template cut its slices. Good: each line follows the border of its \
+             structure in the mean image of all subjects.",
         )?;
     }
     if report.shapes.is_empty() && report.marks.is_empty() {
@@ -38,9 +38,9 @@ pub(super) fn pictures(page: &mut Page, report: &AtlasReport<'_>) -> Result<()> 
     page.solid(
         &Scene { layers, scale },
         "Shapes in 3D",
-        "the shapes of the template, coloured by how far each place is carried to the subjects, the \
-         root mean square over them after their affine maps. Dark places are alike in all subjects; what shines differs \
-         most between them.",
+        "the shapes of the template, coloured by how far each vertex is displaced to reach the subjects: the \
+         root mean square over the subjects, after their affine maps. Dark parts are alike in all subjects; \
+         bright parts differ most between them.",
     )
 }
 
@@ -109,9 +109,10 @@ pub(super) fn distances(record: &AtlasRecord) -> Section {
         .column("Of which", |m| escape(m.name))
         .html("marks");
     let note = note(
-        "Distances are those of the shape of the template, carried to each subject by its affine map alone and by its \
-         deformation, from the shape of the subject itself: the mean over the subjects, in their worlds. The variation is \
-         how far places of the template are carried after the affine maps, the root mean square over places and subjects.",
+        "Distances are between the template shape, mapped to each subject by its affine map alone and by its \
+         deformation, and the shape of that subject: the mean over the subjects, in their worlds. The variation \
+         is how far vertices of the template are displaced after the affine maps, the root mean square over \
+         vertices and subjects.",
     );
     section("geometry", "Shapes of the subjects", &(shapes + &marks + &note))
 }

@@ -71,8 +71,8 @@ impl<'a> Pictures<'a> {
     pub(super) fn convention(&self) -> String {
         let range = [self.window.low, self.window.high].map(|v| fixed(f64::from(v), 2));
         format!(
-            "{}Both images are shown from {} (black) to {} (white) of intensities that were calibrated to \
-             0 to 1 in each subject.",
+            "{}Both images are shown from {} (black) to {} (white); the intensities of each subject were \
+             calibrated to the range 0 to 1.",
             gallery::convention(&self.planes, self.report.template.grid(), "atlas"),
             range[0],
             range[1]
@@ -176,14 +176,14 @@ impl<'a> Pictures<'a> {
             });
             Picture::coloured(plane, pixels.collect(), palette.clone())
         };
-        let name = "Mean logarithm of the Jacobian determinant";
+        let name = "Mean log Jacobian determinant";
         let rows = gallery::rows(&self.planes, "logjacobian", &[name], draw, |_, _| String::new())?;
         let reach = plain(self.reach[2]);
         let percent = |v: f64| fixed((v.exp() - 1.0) * 100.0, 0);
         let (less, more) = (percent(-self.reach[2]), percent(self.reach[2]));
         let ends = [format!("\u{2212}{reach}"), format!("+{reach}")];
         let words = format!(
-            "natural logarithm: volumes of the subjects against the atlas, from {less}\u{a0}% to +{more}\u{a0}%"
+            "natural logarithm: volumes of the subjects relative to the atlas, from {less}\u{a0}% to +{more}\u{a0}%"
         );
         let key = Key::new().ticked(&diverging_style(), [&ends[0], "0", &ends[1]]).words(&words);
         Ok(rows + &key.html())

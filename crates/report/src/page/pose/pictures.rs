@@ -158,7 +158,7 @@ pub(crate) fn slices(records: &[PoseViewRecord], pictures: &[PosePictures<'_>]) 
             _ => String::new(),
         };
         format!(
-            "{cost}correlation of gradients {}; shown from {}, simulated from {}",
+            "{cost}gradient correlation {}; shown from {}, simulated from {}",
             fixed(view.record.correlation_of_gradients, 3),
             range(view.windows[0]),
             range(view.windows[1])
@@ -187,7 +187,7 @@ pub(crate) fn overlays(
     let body = grid((&views, &[]), "edge", &headings, note, |view, row| view.overlay(row))?;
     let mut key = Key::new().line("#ffaa14", "edges of the simulated image");
     if pictures.iter().any(|p| p.left_out.is_some()) {
-        key = key.line("#aa3cc8", "what the CT does not show: left out");
+        key = key.line("#aa3cc8", "not in the CT: left out");
     }
     Ok(body + &key.html())
 }

@@ -350,7 +350,10 @@ pub(super) fn fit(
     if bytes > most {
         return Err(too_large(
             cuda,
-            format!("{}: {bytes} bytes of shared memory per block, of which {most} are available,", what()),
+            format!(
+                "{}: {bytes} bytes of shared memory per block, of which {most} are available,",
+                what()
+            ),
         ));
     }
     Ok(bytes)
