@@ -217,7 +217,7 @@ impl AffineTimes {
             ("registration, images on the device", self.registration_on_device),
             ("whole command, cold", self.command_cold),
             ("whole command, warm", self.command_warm),
-            ("correlation ratio, 256 bins: as written", self.naive_evaluation),
+            ("correlation ratio, 256 bins: reference formula", self.naive_evaluation),
             ("correlation ratio, 256 bins: conflict-free", self.evaluation),
             (
                 "correlation ratio, 256 bins: conflict-free, with derivative",
@@ -246,7 +246,7 @@ impl AffineTimes {
         crate::table(host, &table);
         let mut table = Table::new(["correlation ratio, 256 bins, full resolution", "ms", "ratio"]);
         for (name, seconds) in [
-            ("as written: one thread, double precision", self.naive_evaluation),
+            ("reference formula: one thread, double precision", self.naive_evaluation),
             ("conflict-free", self.evaluation),
             ("conflict-free, with derivative", self.evaluation_with_gradient),
         ] {
@@ -257,7 +257,7 @@ impl AffineTimes {
         crate::table(host, &table);
         host.line("");
         host.line(&format!(
-            "the same evaluations as written would take {:.1} s, {:.0} times the registration",
+            "the same evaluations by the reference formula would take {:.1} s, {:.0} times the registration",
             self.naive_search,
             self.naive_search / self.registration_warm
         ));

@@ -69,15 +69,15 @@ fn table(host: &dyn Host, table: &Table) {
     args_conflicts_with_subcommands = true,
     after_help = "\
 Every operator is measured on data that is already on the device: the median of several warm runs,
-in the time of the device (on a GPU by its own events). MB counts each input read once and each
-output written once (a filter along several axes once for each); the last column is the fraction of
-the copy bandwidth of the device, measured in the same run: on the CPU with images of --size, on a
-GPU with arrays that do not fit its cache (256 MiB and more).
+in device time (on a GPU by its own events). MB counts each input as read once and each output as
+written once (a filter along several axes once for each); the last column is the fraction of the
+copy bandwidth of the device, measured in the same run: on the CPU with images of --size, on a
+GPU with arrays that exceed its cache (256 MiB and more).
 The affine registration is that of the pair of `voxalign demo`: the registration alone, in memory,
-and the whole command with reading and writing, first (cold) and again (warm); `--pair` takes
-another pair. It is compared with one evaluation of the correlation ratio at full resolution, and
-with the same evaluation exactly as the formula is written, one voxel after the other in double
-precision; the latter gives how long the whole search would take that way."
+and the whole command including reading and writing, the first time (cold) and again (warm); `--pair`
+names another pair. It is compared with one evaluation of the correlation ratio at full resolution,
+and with the same evaluation computed directly from the formula, voxel by voxel in double precision,
+which shows how long the whole search would take that way."
 )]
 pub struct BenchArgs {
     #[command(subcommand)]
@@ -104,7 +104,7 @@ pub struct BenchArgs {
     /// Measure the affine registration of these images instead of the demo's
     #[arg(long, num_args = 2, value_names = ["FIXED", "MOVING"], conflicts_with_all = ["operators_only", "only"])]
     pair: Option<Vec<PathBuf>>,
-    /// Write all measurements as a table for programs
+    /// Write all measurements as a CSV table
     #[arg(long, value_name = "FILE.csv", help_heading = "Output")]
     csv: Option<PathBuf>,
     /// Write all measurements as bars and tables; opens offline in any browser
@@ -282,8 +282,8 @@ fn operators(machine: &Machine, settings: &Settings) -> Result<Vec<Operator>> {
             return error.into();
         };
         Error::Input(text!(
-            "images of {} are too large: at least {} of memory are needed for them, and {device} has {} free; \
-             give a smaller `size`",
+            "images of {} are too large: they need at least {} of memory, and {device} has {} free; give a \
+             smaller `size`",
             Size(settings.dims),
             amount(bytes),
             amount(free),

@@ -147,7 +147,7 @@ pub(super) fn table(found: &[Overlap]) -> Option<Table> {
         "s".to_owned(),
         "folded".to_owned(),
         "least Jacobian".to_owned(),
-        "inverse off, mean mm".to_owned(),
+        "inverse error, mean mm".to_owned(),
         "largest".to_owned(),
         "verdict".to_owned(),
     ]);

@@ -58,7 +58,7 @@ impl Images {
             data
         };
         Ok(Self {
-            name: format!("images like heads, {}", super::Size(dims)),
+            name: format!("synthetic heads, {}", super::Size(dims)),
             fixed: Volume::new(grid.clone(), image(0.0))?,
             moving: Volume::new(grid.clone(), image(0.04))?,
             affine: Affine::identity(),

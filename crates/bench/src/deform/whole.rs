@@ -38,7 +38,7 @@ pub(super) fn measure(
         times.push(time(
             (device, wanted.host),
             images,
-            format!("{}, usual schedule", model.name()),
+            format!("{}, default schedule", model.name()),
             (&options, true),
         )?);
         if let DeformModel::Lddmm(lddmm) = model {

@@ -66,7 +66,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Call>> {
         ("all pixels, pose along the axes", &straight, None),
         ("all pixels, random poses", &random, None),
         ("random pixels, random poses", &random, Some(few)),
-        ("one pixel beside the volume: the launch", &aside, Some(1)),
+        ("one pixel outside the volume: launch overhead", &aside, Some(1)),
     ] {
         let mut shot = |pose: &Affine| -> Result<Shot> {
             let pixels = drawn.map_or_else(|| camera.all(), |n| camera.drawn(n, poses.seed()));
@@ -122,7 +122,7 @@ fn call(
 pub(super) fn sheet(calls: &[Call]) -> Option<Sheet> {
     calls.first()?;
     let mut sheet = Sheet::new(
-        format!("Images as the program makes them, {} volume", Sizes::Spine.name()),
+        format!("Images as the program renders them, {} volume", Sizes::Spine.name()),
         [
             "images",
             "pixels",
@@ -131,7 +131,7 @@ pub(super) fn sheet(calls: &[Call]) -> Option<Sheet> {
             "median us",
             "call us",
             "median us",
-            "samples a ray",
+            "samples per ray",
             "inside",
             "taken",
         ],

@@ -160,8 +160,8 @@ pub(super) fn sheets(points: &[Point], volume: &str) -> Vec<Sheet> {
 /// Where there are no blocks: times over the number of pixels.
 fn plain(points: &[Point], volume: &str) -> Sheet {
     let mut sheet = Sheet::new(
-        format!("Time of an image over its pixels, {volume} volume"),
-        ["pixels", "mean us", "median us", "ns a pixel"],
+        format!("Time per image over its pixels, {volume} volume"),
+        ["pixels", "mean us", "median us", "ns per pixel"],
     );
     for p in points {
         let each = format!("{:.1}", p.times.mean * 1e3 / p.pixels as f64);
@@ -175,7 +175,7 @@ fn rules(points: &[Point], volume: &str) -> Option<Sheet> {
     let headings = ["pixels".to_owned()].into_iter().chain(KEPT.map(|k| k.0.to_owned()));
     let mut sheet = Sheet::new(
         format!(
-            "Kernel over the rules, us (threads of the best blocks), {volume} volume (table 2.3)"
+            "Kernel time over the rules, us (threads of the best blocks), {volume} volume (table 2.3)"
         ),
         headings,
     );
@@ -206,7 +206,7 @@ fn over_threads(points: &[Point], volume: &str, rules: &str) -> Option<Sheet> {
     let headings = ["pixels".to_owned()].into_iter().chain(threads.iter().map(usize::to_string));
     let mut sheet = Sheet::new(
         format!(
-            "Kernel over the threads of a block, us, {rules}, {volume} volume (figures 2.6 to 2.14, C.1 to C.4)"
+            "Kernel time over the threads per block, us, {rules}, {volume} volume (figures 2.6 to 2.14, C.1 to C.4)"
         ),
         headings,
     );
@@ -223,18 +223,20 @@ fn over_threads(points: &[Point], volume: &str, rules: &str) -> Option<Sheet> {
 /// Table 2.4, and what the usual blocks are worth beside the best of one ray a thread.
 fn best_blocks(points: &[Point], volume: &str) -> Sheet {
     let mut sheet = Sheet::new(
-        format!("Best blocks of one ray a thread (table 2.4), and usual ones, {volume} volume"),
+        format!(
+            "Best blocks with one ray per thread (table 2.4), and default ones, {volume} volume"
+        ),
         [
             "pixels",
             "threads",
             "mean us",
             "median us",
-            "over 256",
-            "usual threads",
-            "for a ray",
+            "vs. 256",
+            "default threads",
+            "per ray",
             "mean us",
             "median us",
-            "over the best",
+            "vs. the best",
         ],
     );
     for group in groups(points) {

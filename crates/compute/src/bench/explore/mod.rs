@@ -84,7 +84,7 @@ pub enum Axis {
     Threads,
     /// Bins of the fixed image; for joint histograms of both.
     Bins,
-    /// The most samples of a run of the conflict-free scheme.
+    /// The workload limit, samples per run of the conflict-free scheme.
     Workload,
 }
 
