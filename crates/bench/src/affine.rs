@@ -1,4 +1,4 @@
-//! The affine job: registration, whole command, and one evaluation of the correlation ratio.
+//! The affine benchmark: registration, whole command, and one evaluation of the correlation ratio.
 
 use crate::Host;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! `voxalign bench atlas`: the iterations of an atlas of many images, made of some real ones.
+//! `voxalign bench atlas`: the iterations of an atlas of many images, synthesised from some real ones.
 
 use super::Size;
 use crate::Host;

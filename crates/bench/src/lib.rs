@@ -1,6 +1,6 @@
-//! Measurements on the machine at hand: the operators, with the part of its bandwidth that they reach, and the
-//! jobs. They are part of the program, `voxalign bench`, which gives them a [`Host`]: what starts devices and takes the lines of the
-//! results.
+//! Benchmarks on the machine at hand: the operators, with the fraction of the copy bandwidth that they reach,
+//! and the jobs. They are part of the program, `voxalign bench`, which gives them a [`Host`] that starts
+//! devices and takes the lines of the results.
 
 mod affine;
 mod atlas;

@@ -1,4 +1,4 @@
-//! A table that is printed, and shown in a page.
+//! A table that is both printed and shown in a page.
 
 use crate::Host;
 use voxalign_report::Table;

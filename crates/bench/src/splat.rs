@@ -1,4 +1,4 @@
-//! `voxalign bench splat`: all voxels of a grid, brought elsewhere by three kinds of fields, by every scheme (L. K. Ha,
+//! `voxalign bench splat`: all voxels of a grid, displaced by three kinds of field, by every scheme (L. K. Ha,
 //! 2011, table 3.2).
 
 use crate::files::{check, quoted, write};

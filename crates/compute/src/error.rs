@@ -1,4 +1,4 @@
-//! What can go wrong on a device.
+//! Errors of devices.
 
 use crate::Dims;
 use voxalign_image::memory::{OutOfMemory, amount};

@@ -1,4 +1,4 @@
-//! Memory of the host that a device copies from and to directly, and queues of work of their own.
+//! Host memory that a device copies from and to directly, and work queues.
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::any::Any;

@@ -1,4 +1,4 @@
-//! Surfaces and curves.
+//! Meshes of surfaces and curves.
 
 mod topology;
 

@@ -1,4 +1,4 @@
-//! Images that are lent.
+//! Borrowed images.
 
 use crate::error::{ImageError, Result};
 use crate::grid::Grid;

@@ -1,5 +1,5 @@
-//! Facts that ranks tell each other, and that runs keep for themselves: every number as it is, also those that are
-//! not finite, which JSON has no word for.
+//! Messages between ranks, and state kept by runs, as bytes (MessagePack) that preserve every float exactly,
+//! including non-finite ones.
 
 use crate::error::{PopulationError, Result};
 use serde::Serialize;

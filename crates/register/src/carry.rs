@@ -1,4 +1,4 @@
-//! Points and meshes through chains of transforms.
+//! Mapping points and meshes through chains of transforms.
 //!
 //! Points go through the exact inverse of a field, rather than through one that is known at its voxels only.
 //!

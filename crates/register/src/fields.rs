@@ -1,4 +1,4 @@
-//! What can be known of a displacement field by itself: its inverse and its Jacobian determinant.
+//! Inversion and Jacobian determinants of displacement fields.
 //!
 //! Fields come and go in mm of world space; the operators that work on them take voxels.
 

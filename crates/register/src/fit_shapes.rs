@@ -1,4 +1,4 @@
-//! Shapes without correspondence, and the affine map that lays those of one world on those of the other.
+//! Affine maps between shapes without correspondence.
 //!
 //! The nearest places of both shapes take the part of corresponding points, in turn with the least-squares map between
 //! these (P. J. Besl, N. D. McKay, *A method for registration of 3-D shapes*, IEEE Transactions on Pattern Analysis and

@@ -1,5 +1,5 @@
-//! The bounds that verdicts ask for, in one place, and the data that they were chosen on. A record of a run
-//! has them, so that a verdict can be read without the program that gave it.
+//! The bounds of all verdicts, in one place, with the data that they were calibrated on. The record of a run
+//! includes them, so that a verdict can be read without the program that gave it.
 
 use serde::{Deserialize, Serialize};
 

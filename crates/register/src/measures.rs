@@ -1,4 +1,4 @@
-//! What a displacement field does to space, in numbers.
+//! Measures of displacement fields: Jacobian determinants, inverse consistency, energies.
 
 use crate::error::Result;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! One driver for all multi-resolution registrations.
+//! The driver of all multi-resolution registrations.
 //!
 //! A registration is three parts that know little of each other (Ha 2011, section B.3.4): a
 //! [`Deformation`] holds images and fields, the [`Scale`]s say how coarse and how long, an

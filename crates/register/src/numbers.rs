@@ -1,4 +1,4 @@
-//! Numbers in records.
+//! Numbers in records, where non-finite ones are `null`, and lists of lengths.
 //!
 //! JSON has no word for NaN and infinities: in records they are `null`. Types that are read back from records take
 //! such a `null` as NaN. (What ranks tell each other and what checkpoints hold keeps all bits, in another form.)

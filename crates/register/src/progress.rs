@@ -1,4 +1,4 @@
-//! What a running registration tells.
+//! Progress of a running registration, and requests to stop.
 
 /// A message from a running registration.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,5 +1,5 @@
-//! Images, label maps and transforms on a reference grid, through any transform, with one
-//! interpolation.
+//! Resampling of images, label maps and transforms onto a reference grid, in one interpolation through any
+//! transform.
 //!
 //! A transform maps points of the reference (the fixed image) to points of the moving one. A chain
 //! with displacement fields is summed into one field first, on the reference grid, so that an image

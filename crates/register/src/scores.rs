@@ -1,5 +1,5 @@
-//! How well a moving image agrees with the fixed one under a transform: the scores that every
-//! registration reports before and after, whatever similarity drove it.
+//! Agreement of a moving image with the fixed one under a transform: the scores that every registration reports
+//! before and after, whatever similarity drove it.
 
 use crate::compare::entropies;
 use crate::compare::{

@@ -1,4 +1,4 @@
-//! Text for people: escaping for HTML, numbers with units, names, command lines.
+//! Formatting for people: HTML escaping, numbers with units, names, command lines.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! What of a surface is within a cell of eight voxels, for each of the 256 ways in which these can be inside or outside.
+//! The surface within a cell of eight voxels, for each of the 256 combinations of voxels inside and outside.
 //!
 //! The cases follow from one rule and are no table (after W. Lorensen, H. Cline 1987): on every side of a cell each run
 //! of voxels that are inside is cut off by a segment, so that voxels that touch along a diagonal alone are apart. Both

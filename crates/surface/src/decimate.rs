@@ -1,4 +1,4 @@
-//! Surfaces of fewer triangles.
+//! Mesh decimation.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;

@@ -1,4 +1,4 @@
-//! What can be counted and measured of a surface.
+//! Counts and measures of surfaces and curves.
 
 use serde::{Deserialize, Serialize};
 use voxalign_image::memory::{self, OutOfMemory};

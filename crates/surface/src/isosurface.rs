@@ -1,4 +1,4 @@
-//! Surfaces where an image has a value.
+//! Isosurface extraction.
 
 use crate::cases::{Case, Corner, cases, edge};
 use voxalign_image::memory::{self, OutOfMemory};

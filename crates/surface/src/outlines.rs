@@ -1,4 +1,4 @@
-//! Outlines where an image of two dimensions has a value.
+//! Isocontours of 2D images.
 
 use crate::isosurface::part;
 use voxalign_image::memory::{self, OutOfMemory};

@@ -1,4 +1,4 @@
-//! What is inside of a surface, changed voxel by voxel before it is made.
+//! Edits of the inside of a surface, voxel by voxel, before the surface is extracted.
 
 use std::collections::VecDeque;
 use voxalign_image::memory::{self, OutOfMemory};

@@ -1,4 +1,4 @@
-//! What sums on a grid err by, over the width of the kernel in its spacings (figure 3.4).
+//! Errors of sums on a grid over the kernel width in grid spacings (figure 3.4).
 
 use super::shapes::{Masses, folded, random};
 use serde::Serialize;

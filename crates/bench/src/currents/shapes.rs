@@ -1,4 +1,4 @@
-//! Shapes that the program makes: spheres with folds, as long as brains.
+//! Synthetic shapes: spheres with folds, as long as brains.
 
 use std::f64::consts::{PI, TAU};
 use voxalign_image::Vector3;

@@ -1,4 +1,4 @@
-//! How long a distance with its derivative takes, pair by pair and on a grid, over the number of faces (figure 3.5).
+//! Times of a distance with its derivative, pair by pair and on a grid, over the number of faces (figure 3.5).
 
 use super::errors::name;
 use super::shapes::folded;

@@ -1,4 +1,4 @@
-//! The measurements as rows.
+//! The measurements as rows of a table.
 
 use super::Results;
 use crate::files::quoted;

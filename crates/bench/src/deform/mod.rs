@@ -1,5 +1,5 @@
-//! `voxalign bench deform`: iterations, whole registrations, what the scales are worth, and how well
-//! labels overlap with every model, similarity and solver.
+//! `voxalign bench deform`: iterations, whole registrations, the gain from multiple scales, and the label
+//! overlap of every model, similarity and solver.
 
 mod files;
 mod iterations;

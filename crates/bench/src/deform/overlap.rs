@@ -1,4 +1,4 @@
-//! How well labels overlap with every model, similarity and solver.
+//! Label overlap for every model, similarity and solver.
 
 use super::pair::{Images, Watch};
 use super::{Table, Wanted};

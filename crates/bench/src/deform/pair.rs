@@ -1,4 +1,4 @@
-//! The images that are registered, and a watch on the registration.
+//! The images to register, and the timing of a registration.
 
 use crate::Host;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Registrations with the usual options of each model.
+//! Whole registrations with the default options of each model.
 
 use super::pair::{Images, Watch};
 use super::{Table, Wanted};

@@ -1,4 +1,4 @@
-//! Images of many poses at once, with and without what their derivatives are made of.
+//! Images of many poses at once, with and without derivatives.
 
 use super::calls::{filterings, name, of_a_ray};
 use super::scene::{Camera, Poses, Scene};

@@ -1,4 +1,4 @@
-//! Images as the program makes them: the time of the kernel, and of a call whose result is waited for.
+//! Images as the program renders them: the time of the kernel, and of a call including the wait for its result.
 
 use super::scene::{Camera, Poses, Sizes};
 use super::sweep::us;

@@ -1,5 +1,5 @@
-//! `voxalign bench drr`: X-ray images of volumes over rules of optimisation, blocks of threads and numbers of pixels
-//! (Tornai 2014, chapter 2 and appendix C), and as the program makes them.
+//! `voxalign bench drr`: X-ray images of volumes over optimisation rules, threads per block and numbers of
+//! pixels (Tornai 2014, chapter 2 and appendix C), and as the program renders them.
 
 mod batch;
 mod calls;

@@ -1,4 +1,4 @@
-//! How much is measured.
+//! The extent of the measurements.
 
 use super::scene::Sizes;
 

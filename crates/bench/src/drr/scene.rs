@@ -1,4 +1,4 @@
-//! What is seen, and from where.
+//! The volumes and views of the measurements.
 
 use super::plan::Plan;
 use clap::ValueEnum;

@@ -1,4 +1,4 @@
-//! Times over the number of pixels, the rules and the threads of a block.
+//! Times over the number of pixels, the rules and the threads per block.
 
 use super::plan::{Count, Plan};
 use super::scene::{Camera, Poses};

@@ -1,4 +1,4 @@
-//! Between files: each stage by itself, and all of them streamed (Ha 2011, section 4.6).
+//! Streaming between files: each stage alone, and all of them together (Ha 2011, section 4.6).
 
 use super::Watch;
 use super::functions::{NAMES, once};

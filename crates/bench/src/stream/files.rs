@@ -1,4 +1,4 @@
-//! The measurements as rows, and what ran when as a page.
+//! The measurements as rows, and timelines as a page.
 
 use super::{Results, Size};
 use crate::files::quoted;

@@ -1,5 +1,5 @@
-//! Measurements of sums over all pairs. What is counted is each point and weight read once and each sum written once;
-//! there is work for every pair, so that the limit is that of arithmetic.
+//! Measurements of sums over all pairs. Each point and weight is counted as read once and each sum as written
+//! once; as there is work for every pair, arithmetic is the limit.
 
 use super::{Bench, room};
 use crate::device::Device;

@@ -1,4 +1,4 @@
-//! Sharing images among devices, and how many nodes pay (Ha 2011, section 2.3.8.3).
+//! Distribution of images over devices, and the number of nodes that pays (Ha 2011, section 2.3.8.3).
 //!
 //! Images are shared among devices, not among nodes, as nodes may have different numbers of devices.
 //! Every device waits for the one with the most images, so that more nodes help only until they cost

@@ -1,4 +1,4 @@
-//! Whether this process is one of several: what the launchers of MPI say in the environment.
+//! Detection of an MPI launcher from the environment.
 
 /// What a launcher says of this process.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Threads of one process as ranks: they meet in shared memory.
+//! Threads of one process as ranks, which communicate through shared memory.
 
 use super::error::{CommError, Result};
 use super::transport::{Combine, Transport};

@@ -1,4 +1,4 @@
-//! Processes as ranks, over the MPI of the system.
+//! Processes as ranks, through the MPI library of the system.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};

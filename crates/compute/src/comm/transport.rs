@@ -1,4 +1,4 @@
-//! How bytes and sums get from rank to rank: what a way to connect ranks has to offer.
+//! The interface of transports: what moves bytes and sums between ranks.
 
 use super::error::{CommError, Result};
 use std::fmt::Debug;

@@ -1,4 +1,4 @@
-//! Numbers that ranks send to each other, and floats in an order that integers keep.
+//! Values that ranks exchange, and an order-preserving mapping of floats to integers.
 
 mod sealed {
     pub trait Sealed {}

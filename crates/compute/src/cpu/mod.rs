@@ -1,4 +1,4 @@
-//! The CPU backend: threads of a pool of its own, and SIMD chosen at run time.
+//! The CPU backend: a thread pool of its own, and SIMD chosen at run time.
 //!
 //! It needs nothing installed and is the default. A [`Cpu`] has a number of threads and a [`Simd`]
 //! level; neither changes a bit of a result. Work is done when a call returns.

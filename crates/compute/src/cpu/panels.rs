@@ -1,5 +1,5 @@
-//! Columns of rows that lie one after the other, handed to threads in disjoint panels: a few columns beside each
-//! other, so that memory is read and written in long pieces.
+//! Matrices stored row by row, split among threads into disjoint panels of a few adjacent columns, so that
+//! memory is accessed in long runs.
 
 use std::marker::PhantomData;
 

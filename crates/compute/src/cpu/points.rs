@@ -1,4 +1,4 @@
-//! Affine maps of points on the CPU, displacements that carry them, and their bounds.
+//! Affine maps of points, their displacement by fields, and their bounds on the CPU.
 
 use super::splat::{Field, Places, by_points, derivatives_of, value};
 use super::{Cpu, CpuBuffer};

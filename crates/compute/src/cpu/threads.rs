@@ -1,4 +1,4 @@
-//! Starting threads where memory may be short.
+//! Starting of threads where memory may be short.
 
 use voxalign_image::memory;
 

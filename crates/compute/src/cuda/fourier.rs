@@ -1,4 +1,4 @@
-//! Fourier transforms on the GPU: by cuFFT, or on an emulated device by the CPU.
+//! Fourier transforms on the GPU by cuFFT, and on an emulated device by the CPU.
 
 use super::cufft::{Failure, Kind, Layout};
 use super::declare::{In, Out};

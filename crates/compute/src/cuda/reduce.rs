@@ -1,4 +1,4 @@
-//! Reductions on the GPU: a kernel is made for each list of numbers, and kept.
+//! Reductions on the GPU: a kernel is generated for each list of reductions, and cached.
 
 use std::collections::HashMap;
 use std::fmt::Write;

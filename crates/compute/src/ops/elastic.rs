@@ -1,4 +1,4 @@
-//! The elastic operator `L = −α ∇² − β ∇∇· + γ`, and what solves `L v = f` in place.
+//! The elastic operator `L = −α ∇² − β ∇∇· + γ`, and in-place solvers of `L v = f`.
 //!
 //! `L` acts on vector fields: one buffer of `3 n` elements, all x, then all y, then all z components,
 //! which are lengths in one unit (not voxels of each axis). The grid has the spacing `h` in that unit.

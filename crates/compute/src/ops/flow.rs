@@ -1,5 +1,4 @@
-//! Displacement fields that flow along velocities, the forces that drive them, and what measures
-//! them.
+//! Displacement fields that flow along velocities, the forces that drive them, and their measures.
 //!
 //! A vector field over `n` voxels is one buffer of `3 n` elements: all x, then all y, then all z
 //! components; displacements are in voxels of their own grid.

@@ -1,4 +1,4 @@
-//! Expressions as sequences of operations, each part once: what every backend compiles.
+//! Expressions as sequences of operations with common parts shared: the input of every backend's compiler.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! Sums over all pairs of points of two sets, by a kernel of their distance: the inner products of currents and
-//! varifolds, point by point.
+//! Sums over all pairs of points of two sets, weighted by a kernel of their distance: the inner products of
+//! currents and varifolds.
 //!
 //! With `m` targets `x`, `n` sources `y` and weights `β` of some components, the sums are `γ_i = Σ_j k(x_i, y_j) β_j`
 //! (L. K. Ha, 2011, equation 3.7). They take `m n` evaluations: they are exact, and the reference for what is quicker.

@@ -1,4 +1,4 @@
-//! Points: affine maps of them and of covectors, displacements that carry them, what pulls them, and where they are.
+//! Points: affine maps of points and covectors, displacement by fields, forces at points, and bounds.
 
 use voxalign_compute_macros::forwarded;
 

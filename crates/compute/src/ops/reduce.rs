@@ -1,4 +1,4 @@
-//! Reductions: numbers that sum up whole buffers, several of them in one pass.
+//! Reductions of whole buffers to numbers, several of them in one pass.
 
 use voxalign_compute_macros::forwarded;
 

@@ -1,4 +1,4 @@
-//! Resampling: values of an image between its voxels, by reverse mapping.
+//! Resampling by reverse mapping: interpolation of an image between its voxels.
 //!
 //! An output grid, a map from its indices to positions of the input grid, and a rule of
 //! interpolation. Voxel `i` of an axis of `n` voxels covers the positions from `i − ½` to `i + ½`,

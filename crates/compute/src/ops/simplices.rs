@@ -1,5 +1,5 @@
-//! The elements of discrete curves and surfaces as vector-valued Dirac masses, and the derivative of what is made of
-//! them: what currents and varifolds see of a mesh.
+//! The elements of discrete curves and surfaces as vector-valued Dirac masses, for currents and varifolds, and
+//! the derivative of functions of them.
 //!
 //! An element has a centre, the mean of its corners, and a moment:
 //!

@@ -1,4 +1,4 @@
-//! Stable sorting of keys, alone or with a number beside each.
+//! Stable sorting of keys, with or without a value for each.
 //!
 //! Every key type has a map to unsigned integers that keeps the order: integers with a sign have
 //! that bit turned over; of negative floats all bits are turned over and of the others the sign.

@@ -1,4 +1,4 @@
-//! Values between the voxels of a grid and at points: interpolation by splines, linear or cubic, and its exact adjoint.
+//! Spline interpolation, linear or cubic, between the voxels of a grid and points, and its exact adjoint.
 //!
 //! A point has a position in voxels of the grid and lies in a cell. With [linear](Spline::Linear) weights each of the eight
 //! voxels of the cell has a weight `w_v(p) = Πₐ (1 − |pₐ − vₐ|)`, with [cubic](Spline::Cubic) ones each of the 64 around it.

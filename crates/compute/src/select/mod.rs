@@ -1,4 +1,4 @@
-//! Which device computes: what a user asks for, and a device of whatever backend was chosen.
+//! Selection of a device at run time by a user's request.
 //!
 //! Algorithms are generic over [`Device`](crate::Device) and know no backend. A program that chooses
 //! at run time opens a [`DeviceChoice`]: what comes out is a device, too, which forwards each call to the one

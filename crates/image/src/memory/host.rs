@@ -1,4 +1,4 @@
-//! The memory of the machine, read without asking for any.
+//! The host's memory, read without allocating.
 
 use std::fs::File;
 use std::io::Read;

@@ -1,5 +1,5 @@
-//! Memory that can be refused: what grows with an image is asked for here, so that a machine without
-//! enough of it leads to an error and not to the end of the program.
+//! Allocations that can fail: memory that grows with an image is allocated here, so that running out of it is
+//! an error and does not abort the program.
 //!
 //! ```
 //! use voxalign_image::memory;

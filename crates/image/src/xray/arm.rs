@@ -1,4 +1,4 @@
-//! Geometries of C-arms and of treatment machines.
+//! Geometries of C-arms and treatment machines.
 
 use super::XrayGeometry;
 use crate::error::Result;

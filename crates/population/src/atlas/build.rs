@@ -1,4 +1,4 @@
-//! The course of the construction of an atlas.
+//! The construction loop of an atlas.
 
 use super::cohort::{Cohort, Deaf, Steps};
 use super::construction::{Atlas, Construction, Sink, Times};

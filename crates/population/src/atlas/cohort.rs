@@ -1,4 +1,4 @@
-//! All subjects of an atlas, on the devices of all ranks, and the template that is their mean.
+//! All subjects of an atlas, on the devices of all ranks, and the template, their mean.
 
 use super::construction::Construction;
 use super::crew::{Changes, Crew, Post, Visit};

@@ -1,4 +1,4 @@
-//! The construction of an atlas: what it is given, and what it finds.
+//! The construction of an atlas: its inputs and its result.
 
 use super::checkpoint::Checkpoints;
 use super::geometry::{CarriedGeometry, TemplateGeometry};

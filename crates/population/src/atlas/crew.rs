@@ -1,4 +1,4 @@
-//! The subjects of an atlas that one device works on.
+//! The subjects of an atlas that are processed on one device.
 
 use super::geometry::Shared as Geometries;
 use super::member::Member;

@@ -1,4 +1,4 @@
-//! How many processes an atlas is worth, from a dry run (Ha 2011, section 2.3.8.3).
+//! The number of processes that pays for an atlas, estimated by a dry run (Ha 2011, section 2.3.8.3).
 
 use super::cohort::attachments;
 use super::geometry::UNIT;

@@ -1,4 +1,4 @@
-//! Surfaces, curves, points and landmarks that the subjects have beside images, and those of the template.
+//! Surfaces, curves, points and landmarks of the subjects and of the template.
 //!
 //! The template has each of them, too: it begins as that of the subject nearest to all, and its vertices move with the
 //! template, so that the sum of all energies falls. At every few iterations all subjects say where they pull each vertex,

@@ -1,6 +1,6 @@
-//! Kernel regression along a covariate: what subjects count at one of its values, and numbers over
-//! all of them (Davis et al. 2007, "Population shape regression from random design data"; Ha 2011,
-//! section 4.7.3 and Figure 4.14).
+//! Kernel regression along a covariate: the weights of the subjects at one of its values, and weighted means
+//! over them (Davis et al. 2007, "Population shape regression from random design data"; Ha 2011, section 4.7.3
+//! and Figure 4.14).
 //!
 //! The shape at a value `a` is the weighted mean shape of all subjects, in the sense of an atlas,
 //! where a subject of weight `w` and covariate `c` counts `w K((c - a) / h)`. The kernel `K` is

@@ -1,4 +1,4 @@
-//! Cohorts are saved, and go on from where they were.
+//! Saving and resuming of cohorts.
 
 use super::checkpoint::{Checkpoints, Saved};
 use super::cohort::{Cohort, Steps};

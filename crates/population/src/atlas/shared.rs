@@ -1,4 +1,4 @@
-//! What the subjects of a device share: the template, the sums it is made of, and room to work in.
+//! What the subjects on a device share: the template, the sums behind it, and workspace.
 
 use super::geometry::{Shared as Geometries, UNIT};
 use super::member::Member;

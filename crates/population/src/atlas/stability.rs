@@ -1,4 +1,4 @@
-//! How many subjects an atlas needs: the random permutation test (Lorenzen et al. 2005; Ha 2011,
+//! The number of subjects that an atlas needs: the random permutation test (Lorenzen et al. 2005; Ha 2011,
 //! section 2.4.1, Figures 2.14 and 2.15).
 //!
 //! Atlases of randomly chosen subjects are built, many of each number of subjects. Where the mean of

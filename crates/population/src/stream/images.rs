@@ -1,4 +1,4 @@
-//! Where images come from and go to.
+//! Sources and sinks of images.
 
 use crate::error::{PopulationError, Result};
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! How the stages of a run are shared among queues, and in which order they are asked for
-//! (Ha 2011, section 4.4).
+//! Streaming models: how the stages of a run are assigned to queues, and in which order they are submitted (Ha
+//! 2011, section 4.4).
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

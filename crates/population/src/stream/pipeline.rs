@@ -1,4 +1,4 @@
-//! The executor: items go through stages, each stage on its engine, buffers taken in turns.
+//! The executor: items pass through stages, each stage on its engine, with buffers used in turn.
 
 use super::model::{Engine, Model};
 use super::plan::{Plan, Queue, Ring, Shape, Step, Submitted, dependencies};

@@ -1,4 +1,4 @@
-//! Which task goes into which queue, and in which order: the loop of a single-threaded host program,
+//! The assignment of tasks to queues and their order of submission: the loop of a single-threaded host program,
 //! written out.
 
 use super::model::{Engine, Model, Order};

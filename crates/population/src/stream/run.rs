@@ -1,4 +1,4 @@
-//! Operators on the executor: files or memory, host, device, and back.
+//! Streaming operators on the executor: from files or memory through host and device, and back.
 
 use super::images::{Sink, Source};
 use super::model::{Engine, Model, Order};

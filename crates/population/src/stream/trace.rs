@@ -1,4 +1,4 @@
-//! What ran when.
+//! Timelines of runs: when each task ran.
 
 use super::model::Engine;
 use serde::{Deserialize, Serialize};

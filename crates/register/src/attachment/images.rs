@@ -1,4 +1,4 @@
-//! Images that pull: at a scale, and on a grid.
+//! Images as data terms: at one scale, and on one grid.
 
 use crate::error::Result;
 use rayon::prelude::*;

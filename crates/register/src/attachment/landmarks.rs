@@ -1,4 +1,4 @@
-//! Corresponding points that pull at each other.
+//! Corresponding landmarks as a data term.
 
 use super::{Attachment, Gradient, Maps, Needs, Places, middle};
 use crate::error::{RegisterError, Result};

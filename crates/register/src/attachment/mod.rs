@@ -1,4 +1,4 @@
-//! What pulls: one file a kind.
+//! Data terms: what drives a deformation, one file for each kind.
 //!
 //! A registration is pulled by a list of [`Attachment`]s. Each says what it [needs](Needs) of the maps, is shown
 //! that [at every step](Maps), and answers with its energy and its [derivative](Gradient): derivatives at the samples

@@ -1,4 +1,5 @@
-//! Voxels of the moving image that do not count: lesions, artefacts, what only one of two people has.
+//! Masks of the moving image: voxels to ignore, such as lesions, artefacts or structures that only one subject
+//! has.
 //!
 //! What is outside of the mask takes part in nothing. Its values are [filled](fill) in from around
 //! before the first scale, so that neither smoothing, nor windows, nor gradients next to it see what was

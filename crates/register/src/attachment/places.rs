@@ -1,4 +1,4 @@
-//! Points of a world on a device.
+//! Points in world coordinates on a device.
 
 use crate::error::Result;
 use std::marker::PhantomData;

@@ -1,4 +1,4 @@
-//! Distances of corresponding points.
+//! Distances between corresponding points.
 
 use super::CompareError;
 use serde::Serialize;

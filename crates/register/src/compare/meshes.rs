@@ -1,4 +1,4 @@
-//! Distances of surfaces, of curves, and of points without correspondence.
+//! Distances between surfaces, between curves, and between points without correspondence.
 
 use super::CompareError;
 use rayon::prelude::*;

@@ -1,4 +1,4 @@
-//! Comparing images, label maps, landmarks, meshes and transforms: how good an alignment is.
+//! Measures of alignment for images, label maps, landmarks, meshes and transforms.
 //!
 //! All scores are plain sums in `f64` in the order of the voxels, so that they are the same on
 //! every machine and can serve as the reference for faster ones. Images and label maps are compared

@@ -1,4 +1,4 @@
-//! Distances of the images of points under two transforms.
+//! Distances between two transforms at given points.
 
 use super::{CompareError, same_grid};
 use rayon::prelude::*;

@@ -1,4 +1,4 @@
-//! How much of what two images show is shared.
+//! Overlap of the fields of view of two images.
 
 use voxalign_image::{Affine, Grid, Vector3};
 

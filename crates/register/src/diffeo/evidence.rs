@@ -1,4 +1,4 @@
-//! What images say of a deformation, whatever similarity drove it.
+//! Evidence for a deformation from the images, independent of the similarity that drove it.
 //!
 //! A deformation brings anything to the outline of anything, so that what the images share after it is more than chance has
 //! of unbent images. So [evidence](mod@crate::evidence) is taken three times: of the affine map that the deformation starts from, of the

@@ -1,4 +1,4 @@
-//! A pair of images, or several, on their way through the scales, with any model.
+//! One or several pairs of images on their way through the scales, with any model.
 
 use crate::attachment::Attachments;
 use crate::attachment::images::{DeviceImage, coarser, factors_for, finest};

@@ -1,4 +1,4 @@
-//! The registration: preparation, model, what is made of the result.
+//! The driver of a deformable registration: preparation, optimisation, results.
 
 use super::calibrate::{
     Calibration, HistogramMatch, TOP, foreground_threshold, foreground_threshold_on,

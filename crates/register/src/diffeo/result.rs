@@ -1,4 +1,4 @@
-//! What a deformable registration gives.
+//! The result of a deformable registration.
 
 use super::clip::IndexBox;
 use crate::measures::FieldMeasures;

@@ -1,4 +1,4 @@
-//! Images at the scale of evidence.
+//! Images at the coarse scale of the evidence.
 
 use crate::metric::range::robust_range;
 use voxalign_image::{Grid, Vector3};

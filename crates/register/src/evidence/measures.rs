@@ -1,4 +1,4 @@
-//! The measures of one alignment.
+//! Measures of one alignment: edges, mutual information, tissue.
 
 use super::image::Image;
 use serde::{Deserialize, Serialize};

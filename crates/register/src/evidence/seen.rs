@@ -1,4 +1,4 @@
-//! Two images as evidence looks at them.
+//! A pair of images prepared for evidence.
 
 use super::image::Image;
 use super::measures::{Measures, Relation, measure, relation};

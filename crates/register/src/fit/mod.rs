@@ -1,4 +1,4 @@
-//! Corresponding points, and the least-squares map that lays those of one world on those of the other.
+//! Least-squares maps between corresponding points.
 //!
 //! Sources: K. S. Arun, T. S. Huang, S. D. Blostein, *Least-squares fitting of two 3-D point sets*, IEEE
 //! Transactions on Pattern Analysis and Machine Intelligence 9(5), 1987 (rotations by the singular value

@@ -1,4 +1,4 @@
-//! Poses that compete, and how the best of them are picked.
+//! Candidate poses of a search, and the selection of the best of them.
 
 use super::moments::Moments;
 use super::rotations::{Rotations, angle};

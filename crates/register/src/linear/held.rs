@@ -1,4 +1,4 @@
-//! A prior on sizes: what keeps a search from shrinking an object into a corner of another.
+//! A prior on scale that keeps a search from shrinking an object into a corner of the other image.
 
 use crate::error::Result;
 use crate::search::{Evaluation, Objective};

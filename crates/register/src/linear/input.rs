@@ -1,4 +1,4 @@
-//! The images of a registration in the memory of a device.
+//! The images of an affine registration in device memory.
 
 use super::options::AffineInput;
 use super::prepare::{Values, fixed_weight, moving_mask};

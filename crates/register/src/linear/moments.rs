@@ -1,4 +1,4 @@
-//! Where the object of an image is, how large and along which axes.
+//! Moments of an image: centre of mass, size and principal axes of its object.
 
 use super::scales::Scaled;
 use crate::error::Result;

@@ -1,5 +1,5 @@
-//! What the stages of a search do, as a table (Jenkinson and Smith 2001; section 2.2 of Li et al. 2015):
-//! which poses, with which freedom, how accurately, and which of them are kept.
+//! The schedule of a search as a table (Jenkinson and Smith 2001; section 2.2 of Li et al. 2015): which poses
+//! each stage starts from, with which degrees of freedom and tolerance, and which of them are kept.
 
 use super::candidates::REFINED;
 use super::options::{Search, SearchRange};

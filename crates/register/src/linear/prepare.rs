@@ -1,4 +1,4 @@
-//! Images as they were read, checked and brought to one scale; all on the device.
+//! Preparation of the input: images are checked and brought to one scale on the device.
 
 use crate::error::{RegisterError, Result, Role};
 use crate::metric::range::{masked, robust_range_within};

@@ -1,4 +1,4 @@
-//! A fixed image that is kept for many moving ones.
+//! A prepared fixed image that is reused for many moving images.
 
 use super::prepare::{Values, fixed_weight};
 use super::scales::{Finest, Scaled};

@@ -1,4 +1,4 @@
-//! Two images to be aligned: what is known of them before any search, and their scales.
+//! A pair of images to be aligned: what is known before the search, and their scales.
 
 use super::input::Source;
 use super::moments::{Moments, moments};

@@ -1,4 +1,4 @@
-//! What is tried where a result is bad: what its remedy would tell whoever asked for it.
+//! Fallbacks for bad results: other costs, starts and degrees of freedom, as the remedies would advise.
 
 use super::input::Source;
 use super::options::{AffineOptions, Init, Search};

@@ -1,4 +1,4 @@
-//! What an affine registration gives.
+//! The result of an affine registration.
 
 use crate::evidence::{Evidence, Relation, Seen, Unmasked};
 use crate::search::StageRecord;

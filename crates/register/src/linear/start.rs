@@ -1,4 +1,4 @@
-//! Where a search starts.
+//! The start of a search.
 
 use super::moments::Moments;
 use super::options::Init;

@@ -1,4 +1,4 @@
-//! Fewer samples where many tell no more.
+//! Subsampling of images that are larger than the cost needs.
 
 use super::scales::Scaled;
 use crate::error::Result;

@@ -1,4 +1,4 @@
-//! The walk through the rounds of a search.
+//! The rounds of a search, one after the other.
 
 use super::candidates::{distinct, perturbed, pick, principal_starts, reflected};
 use super::moments::Moments;

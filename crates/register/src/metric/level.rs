@@ -1,4 +1,4 @@
-//! Two images at one scale, ready to be compared under affine maps.
+//! Two images at one scale, prepared for comparison under affine maps.
 
 use super::range::robust_range_on;
 use crate::error::{RegisterError, Result};

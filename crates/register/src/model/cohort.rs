@@ -1,4 +1,4 @@
-//! What a model of several subjects can beside what one of a pair can.
+//! What a deformation model needs for several subjects beyond what it needs for a pair.
 
 use super::Model;
 use crate::attachment::images::Moved;

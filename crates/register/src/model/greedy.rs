@@ -1,4 +1,4 @@
-//! The moving image flows towards the fixed one (Algorithm 2 of Ha 2011).
+//! The greedy model: the moving image flows towards the fixed one (Algorithm 2 of Ha 2011).
 //!
 //! At each step the force `F = ∂E/∂W · ∇W` on the warped image `W = M ∘ φ` is turned into a velocity,
 //! `L v = F`, and `φ ← φ ∘ (id − ε v)` with `ε` such that the largest displacement is a given part of a

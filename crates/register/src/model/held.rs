@@ -1,4 +1,4 @@
-//! What points keep from one step of a scale to the next.
+//! State of points that is kept from one step of a scale to the next.
 
 use super::points::{Held, between, lattice};
 use super::pull::Sources;

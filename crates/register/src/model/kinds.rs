@@ -1,4 +1,4 @@
-//! The kinds of model, with what each can be told, and what every deformation can.
+//! The kinds of deformation model with their parameters, and the parameters that all of them share.
 
 use super::greedy::Greedy;
 use super::lddmm::Lddmm;

@@ -1,4 +1,4 @@
-//! Deformation models: one file or folder a model.
+//! Deformation models: one file or folder for each.
 //!
 //! A model brings one or many *subjects* to where [attachments](crate::attachment) pull them, step by step. A pair is one subject and images
 //! that stay; an atlas has many subjects and a template that is averaged anew between their steps (Algorithm

@@ -1,4 +1,4 @@
-//! What moves a field: from what pulls to a velocity, and along it.
+//! One update of a displacement field: from forces to a velocity, and a step along it.
 
 use super::forces::Forces;
 use super::held::{Largest, PointState, Way};

@@ -1,4 +1,4 @@
-//! Points that fields carry, and forces at points, all on the device.
+//! Points moved by fields, and forces at points, all on the device.
 //!
 //! A point in voxels `p` of a grid is carried by a displacement `u` to `M(p + u(p))` in mm, with an affine map `M` after it and linear
 //! interpolation, that of images. A covector `c` there is the force `(1 + ∂u)ᵀ Mᵀ c` at `p`, and is shared out among the voxels around.

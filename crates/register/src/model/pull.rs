@@ -1,4 +1,4 @@
-//! What a step is given: what pulls, and at what.
+//! The input of a step: data terms and the state that they apply to.
 
 use super::Attachments;
 use crate::attachment::images::DeviceImage;

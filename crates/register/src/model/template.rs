@@ -1,4 +1,4 @@
-//! Points of a template that moves itself: where a subject's map brings them, and what covectors there are at them.
+//! Points of a template that moves itself: their positions under a subject's map, and the covectors at them.
 
 use super::points::{between, lattice};
 use crate::error::Result;

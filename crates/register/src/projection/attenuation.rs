@@ -1,4 +1,4 @@
-//! From Hounsfield units to attenuation.
+//! Conversion of Hounsfield units to attenuation.
 
 use crate::error::{RegisterError, Result};
 use serde::{Deserialize, Serialize};

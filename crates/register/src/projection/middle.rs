@@ -1,4 +1,4 @@
-//! A pose with the CT in the middle of what views show.
+//! Poses that put the CT in the middle of the views.
 
 use crate::error::Result;
 use voxalign_image::{Affine, Grid, Matrix3, Vector3, XrayGeometry};

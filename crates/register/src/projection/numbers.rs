@@ -1,4 +1,4 @@
-//! A pose as six numbers: how the CT is turned and moved in the room.
+//! The six parameters of a pose: rotation and translation of the CT in the room.
 
 use crate::error::Result;
 use voxalign_image::{Affine, AffineParameters, Vector3};

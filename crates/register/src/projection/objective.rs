@@ -1,4 +1,4 @@
-//! The cost of poses by X-ray images.
+//! The cost of poses against X-ray images.
 
 pub(super) mod scores;
 

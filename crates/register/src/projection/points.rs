@@ -1,4 +1,4 @@
-//! The pose of a CT by points of it that are seen in X-ray images.
+//! The pose of a CT from points of it that are located in X-ray images.
 
 use super::rotations::evenly;
 use crate::error::{RegisterError, Result};

@@ -1,4 +1,4 @@
-//! Rotations that lie evenly among all.
+//! Uniform grids of rotations.
 
 use voxalign_image::{Matrix3, Rotation3};
 

@@ -1,4 +1,4 @@
-//! Costs of maps.
+//! Objectives: costs of maps.
 
 use crate::error::Result;
 use voxalign_image::Affine;

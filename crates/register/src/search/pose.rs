@@ -1,4 +1,4 @@
-//! The transform model: a pose and the parameters by which a search moves it.
+//! The transform model: a pose and its search parameters.
 
 use voxalign_image::{Affine, Matrix3, Vector3};
 

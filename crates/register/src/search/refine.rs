@@ -1,4 +1,4 @@
-//! Many searches side by side.
+//! Many local searches evaluated side by side.
 
 use super::objective::{Evaluation, Objective};
 use super::optimiser::{OptimiserKind, Steps};

@@ -1,4 +1,4 @@
-//! The stages of a search: the work of one, what is kept of it, and its record.
+//! The stages of a search: the work of one, the poses that it keeps, and its record.
 
 use super::objective::{Evaluation, Objective};
 use super::optimiser::{OptimiserKind, Steps};

@@ -1,4 +1,4 @@
-//! Energies that a device may still be working on.
+//! Energies that may still be being computed on the device.
 
 use crate::error::Result;
 use voxalign_compute::Arriving;

@@ -1,4 +1,5 @@
-//! Joint histograms of two images on one grid as similarities, with hard or continuous rows.
+//! Similarities from joint histograms of two images on one grid, with hard bins or Parzen windows along the
+//! rows.
 
 use super::{CostAndDerivatives, Images};
 use crate::error::Result;

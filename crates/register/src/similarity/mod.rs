@@ -1,4 +1,4 @@
-//! Similarities: how alike two images are, one file a kind (one for mutual information and the normalised one).
+//! Similarities of two images, one file for each kind (mutual information and its normalised form share one).
 //!
 //! A similarity is a number that is minimised. Of few parameters, such as those of an affine map, it is a
 //! [function of sums](OfSums) over the overlap, which comes with its derivative in these sums. Of

@@ -1,4 +1,4 @@
-//! Mutual information, as it is and normalised.
+//! Mutual information, plain and normalised.
 
 use super::information::information;
 use super::joint::Joint;

@@ -1,4 +1,4 @@
-//! Similarities as functions of sums over an overlap, and their derivatives in these sums.
+//! Similarities as functions of sums over the overlap, and their derivatives in these sums.
 //!
 //! Each function returns the cost and its derivative in every sum it was given; the chain rule with the
 //! derivatives of the sums gives the derivative in the map.

@@ -1,4 +1,4 @@
-//! Axes: ranges with room around values, from values to places, and round marks with their texts.
+//! Axes: padded ranges of values, scales from values to positions, and round tick marks with labels.
 
 use super::svg::{Anchor, Svg};
 use crate::text::{fixed, number, thousands};

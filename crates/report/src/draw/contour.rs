@@ -1,4 +1,4 @@
-//! Lines where a picture of values has some level, by marching squares.
+//! Contour lines of a picture of values, by marching squares.
 
 use super::plane::Plane;
 use std::collections::BTreeMap;

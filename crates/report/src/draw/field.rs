@@ -1,4 +1,4 @@
-//! Pictures of the deformation: its grid, its change of volume, its displacements.
+//! Pictures of a deformation: its grid, its volume change, its displacements.
 
 use super::axis::{ends, round_up};
 use super::contour::{add, level_lines, overlay, simplified};

@@ -1,4 +1,4 @@
-//! Pictures of planes in rows, with letters at their sides, and in words how they lie.
+//! Rows of pictures of planes with orientation letters, and a description of the planes.
 
 use super::picture::{Picture, Shown};
 use super::plane::Plane;

@@ -1,4 +1,4 @@
-//! Intensities: samples, centres, joint histograms.
+//! Intensities: samples, typical values, joint histograms.
 //!
 //! Everything here looks at a regular lattice of at most some 250 000 voxels, the same for all
 //! images of a report, so that the time does not grow with the images.

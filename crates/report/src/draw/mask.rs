@@ -1,4 +1,4 @@
-//! Masks upon pictures: what counted in a registration.
+//! Mask overlays on pictures.
 
 use super::contour::{level_path, overlay};
 use super::key::Key;

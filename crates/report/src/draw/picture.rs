@@ -1,4 +1,4 @@
-//! Pictures: 8-bit grey or palette images, written as PNG within the text of a page.
+//! Pictures: 8-bit grey or palette images, embedded in a page as PNG.
 
 use super::plane::Plane;
 use super::window::Window;

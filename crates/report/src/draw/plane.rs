@@ -1,4 +1,4 @@
-//! Orthogonal planes through an image, as one looks at them.
+//! Orthogonal planes through an image, in radiological orientation.
 //!
 //! Pictures are in the radiological convention: the patient's right is on the left of axial and
 //! coronal pictures, the front on the left of sagittal ones. So each displayed axis runs, from left

@@ -1,4 +1,4 @@
-//! Boxes on named rows over one axis: bars, and what ran when.
+//! Boxes on named rows over one axis: bar charts and timelines.
 
 use super::axis::{Axis, grid_across};
 use super::svg::{Anchor, Svg, colour};

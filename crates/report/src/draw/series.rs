@@ -1,4 +1,4 @@
-//! Series of points, and how they are drawn over a pair of axes.
+//! Series of points and their drawing over a pair of axes.
 
 use super::axis::Placed;
 use super::plot::Area;

@@ -1,4 +1,4 @@
-//! Sketches of how X-ray images were taken: sources, detectors and the CT, from above and from the side.
+//! Sketches of the geometry of X-ray images: sources, detectors and the CT, from above and from the side.
 
 use super::axis::ticks;
 use super::key::Key;

@@ -1,4 +1,4 @@
-//! The pictures of a report that compares a fixed image with a moving one before and after.
+//! The pictures of a report that compares a fixed and a moving image before and after registration.
 
 use super::edges::{edges, outlines};
 use super::intensity::{BINS, Joint, Lattice, Transfer};

@@ -1,4 +1,4 @@
-//! SVG as text: the elements that charts are made of.
+//! SVG elements of charts, as text.
 
 use crate::text::escape;
 use std::fmt::Write as _;

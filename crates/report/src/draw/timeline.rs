@@ -1,4 +1,4 @@
-//! What ran when: a row an engine, a box a task.
+//! Timelines: a row for each engine, a box for each task.
 
 use super::rows::{RowBox, Rows};
 use crate::text::seconds;

@@ -1,4 +1,4 @@
-//! Which intensities are drawn black and white.
+//! Intensity windows: the intensities that are drawn black and white.
 
 /// The intensities that are drawn black and white.
 #[derive(Debug, Clone, Copy, PartialEq)]

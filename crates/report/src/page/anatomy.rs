@@ -1,4 +1,4 @@
-//! The report on a registration of two anatomies: that of its deformation, and what became of classes and shapes.
+//! The report on a registration of two anatomies: its deformation, tissue classes and shapes.
 
 pub use crate::record::anatomy::{AnatomyRecord, ClassRecord, MarksRecord, ShapeRecord};
 

@@ -1,4 +1,4 @@
-//! The page of a benchmark: bars for each family of operators, and a table of everything.
+//! The page of a benchmark: bars for each family of operators, and a table of all measurements.
 
 use super::html::{Columns, note, percent, scroll, section};
 use super::{Heading, Page, words};

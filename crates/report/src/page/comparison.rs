@@ -1,4 +1,4 @@
-//! The interactive comparison of pictures in place.
+//! The interactive comparison of two pictures in place.
 
 use super::html::Section;
 use crate::draw::plane::Plane;

@@ -1,4 +1,4 @@
-//! The course of a registration: costs over evaluations, energies over iterations.
+//! The convergence of a registration: costs over evaluations, energies over iterations.
 
 use super::html::{Columns, Section, figure, scroll};
 use crate::draw::axis::ends;

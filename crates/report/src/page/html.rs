@@ -1,4 +1,4 @@
-//! Fragments of HTML that pages share: sections, figures, tables, code.
+//! Fragments of HTML shared by pages: sections, figures, tables, code.
 
 use crate::text::{escape, fixed};
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! How labels fare, as tables.
+//! Tables of label overlap.
 
 use super::html::Columns;
 use crate::record::labels::{LabelRecord, notable};

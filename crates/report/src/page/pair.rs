@@ -1,4 +1,4 @@
-//! The figures that reports on pairs of images share.
+//! The figures shared by reports on pairs of images.
 
 use super::html::{Section, figure};
 use super::{Page, labels};

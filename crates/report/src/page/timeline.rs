@@ -1,4 +1,4 @@
-//! A page of what ran when.
+//! A page with a timeline.
 
 pub use crate::draw::{Timeline, TimelineTask};
 

@@ -1,4 +1,4 @@
-//! The report on a sequence.
+//! The report on the tracking of a sequence.
 
 pub use crate::record::track::{FrameRecord, Sequence, TrackRecord};
 

@@ -1,4 +1,4 @@
-//! What a run did and how it ended, in words and tables; for all reports of registrations.
+//! Shared parts of reports on registrations: verdict, highlights, transform, inputs, machine.
 
 use super::html::{self, Columns, DASH, Section, list, note, section, table};
 use super::{Heading, Page};

@@ -1,4 +1,4 @@
-//! What a registration of anatomies records beside that of a deformation.
+//! The record of a registration of anatomies, beyond that of a deformation.
 
 use serde::{Deserialize, Serialize};
 use voxalign_register::compare::MeshScores;

@@ -1,4 +1,4 @@
-//! What records have alike.
+//! What all kinds of record have in common.
 
 /// The text of a record.
 macro_rules! json {

@@ -1,4 +1,4 @@
-//! How labels fare: all of them for the record, and those that matter for the eye.
+//! Label overlap: all labels for the record, and the notable ones for the report.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Where a result is from.
+//! The provenance of a result.
 
 use super::{HostRecord, InputRecord, RunRecord};
 use serde::{Deserialize, Serialize};

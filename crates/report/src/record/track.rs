@@ -1,4 +1,4 @@
-//! The record of a CT that was followed over a sequence of X-ray images.
+//! The record of tracking a CT over a sequence of X-ray images.
 
 use super::pose::PoseViewRecord;
 use super::{GridRecord, Provenance, RunRecord, ViewRecord};

@@ -1,4 +1,4 @@
-//! How X-ray images were taken.
+//! The geometry of X-ray images in records.
 
 use serde::{Deserialize, Serialize};
 use voxalign_image::XrayGeometry;

@@ -1,5 +1,5 @@
-//! The design space of rays through interpolated values on a GPU: times over the rules and the sizes of blocks of
-//! Tornai 2014 (sections 2.3.2 to 2.5), and how many samples rays take.
+//! The design space of rays through interpolated values on a GPU: times over the optimisation rules and the
+//! block sizes of Tornai 2014 (sections 2.3.2 to 2.5), and the number of samples of rays.
 
 mod samples;
 

@@ -1,4 +1,4 @@
-//! The products of a slab of slices, and sweeps over it.
+//! Products with the elastic operator on a slab of slices, and relaxation sweeps over it.
 
 use super::window::{Grid, Window, across, around};
 use crate::cpu::simd::{LANES, Lanes, Vectors, kernel};

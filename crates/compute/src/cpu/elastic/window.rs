@@ -1,4 +1,4 @@
-//! The slices that a thread has at hand: copies with a border.
+//! The working set of a thread: copies of slices with a border.
 
 use crate::Dims;
 use crate::cpu::simd::LANES;

@@ -1,4 +1,4 @@
-//! A field moved on by a small step.
+//! A small step of a displacement field along a velocity.
 
 use super::cells::{Along, Grid, along, corners, load_some, places, store_some};
 use crate::Dims;

@@ -1,4 +1,4 @@
-//! Lengths of vectors, where they lead, and fields that are brought towards others.
+//! Vector lengths, target positions, and blending of fields.
 
 use crate::Dims;
 use crate::cpu::Cpu;

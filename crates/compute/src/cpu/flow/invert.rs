@@ -1,4 +1,4 @@
-//! The inverse of a field, by Newton's method at each voxel.
+//! Inversion of a field by Newton's method at each voxel.
 
 use super::cells::{Grid, along, corners, load_some, places, store_some};
 use crate::Dims;

@@ -1,4 +1,4 @@
-//! How long the vectors of a field are.
+//! Norms of vector fields.
 
 use super::cells::load_some;
 use crate::cpu::Cpu;

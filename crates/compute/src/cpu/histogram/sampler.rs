@@ -1,4 +1,4 @@
-//! Sampling the moving image at sixteen mapped samples at once.
+//! Sampling of the moving image at sixteen mapped points at once.
 
 use crate::AffineMap;
 use crate::cpu::Cpu;

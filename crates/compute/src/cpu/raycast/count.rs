@@ -1,4 +1,4 @@
-//! The samples of a ray, counted and not taken.
+//! Counting of the samples of a ray without taking them.
 
 use super::CpuRayVolume;
 use super::march::LOOK;

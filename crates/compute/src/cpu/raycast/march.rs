@@ -1,4 +1,4 @@
-//! Sixteen rays side by side, at equal steps through interpolated values.
+//! Ray marching: sixteen rays side by side, at equal steps through interpolated values.
 
 use super::CpuRayVolume;
 use crate::cpu::simd::{LANES, Lanes, Vectors, kernel};

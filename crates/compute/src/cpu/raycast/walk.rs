@@ -1,4 +1,4 @@
-//! One ray after the other: exact lengths, planes of voxels, and what the adjoint spreads.
+//! Ray traversal voxel by voxel: exact intersection lengths, planes of voxels, and the adjoint.
 
 use crate::Dims;
 use crate::ops::raycast::{RayFrame, Traversal};

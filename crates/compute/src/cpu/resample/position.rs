@@ -1,4 +1,4 @@
-//! Where the voxels of the output lie in the source.
+//! Positions of output voxels in the source image.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Values between voxels: nearest, linear and cubic.
+//! Interpolation: nearest, linear and cubic.
 
 use super::position::{Cells, Frame, Geometry};
 use crate::cpu::simd::{LANES, Lanes, Vectors};

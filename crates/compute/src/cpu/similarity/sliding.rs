@@ -1,6 +1,6 @@
-//! Sums over windows that slide along an axis, by a few additions a row and none subtracted, so that
-//! errors stay those of the window itself. A sum is formed in an order that depends on the place of
-//! the window on its axis only, not on where the sliding began.
+//! Sums over windows that slide along an axis, with a few additions per row and no subtractions, so that
+//! rounding errors stay those of the window itself. The order of summation depends only on the position of the
+//! window on its axis, not on where the sliding started.
 //!
 //! What is summed are rows of some planes (of images, say), of which only some groups may be other than zero: those
 //! that are [`Lit`], the same in all planes. The others are zero wherever they are kept, and left out.

@@ -1,5 +1,5 @@
-//! Fused expressions on the GPU: a kernel is written for each structure of an expression, with its
-//! numbers as parameters, and kept.
+//! Fused expressions on the GPU: a kernel is generated for each structure of an expression, with its constants
+//! as parameters, and cached.
 
 mod structure;
 mod text;

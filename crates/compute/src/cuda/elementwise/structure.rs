@@ -1,4 +1,4 @@
-//! What a kernel is written for: the operations of an expression without its numbers.
+//! The structure of an expression: its operations without its constants, which is the key of a kernel.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! The text of the kernel of an expression.
+//! Source code of the kernel of an expression.
 
 use std::fmt::Write;
 

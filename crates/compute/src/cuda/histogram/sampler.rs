@@ -1,4 +1,4 @@
-//! What the kernels are told of the moving image and of the maps.
+//! Kernel parameters that describe the moving image and the maps.
 
 use super::group::Tiling;
 use crate::cuda::declare::{Cell, In, Kind, Parameter, Plain};

@@ -1,4 +1,4 @@
-//! Rays put into blocks, and blocks into launches that a GPU takes.
+//! Grouping of rays into blocks, and of blocks into launches within the limits of a GPU.
 
 use super::PixelSet;
 use crate::cuda::Shape;

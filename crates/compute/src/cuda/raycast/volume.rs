@@ -1,4 +1,4 @@
-//! Volumes for rays in the memory of a GPU.
+//! Volumes for ray casting in GPU memory.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! Kernels that are compiled before they are asked for.
+//! Background compilation of kernels ahead of their first launch.
 //!
 //! The first run on a machine compiles what it launches, one program after the other as the launches come, which
 //! takes some seconds. What registrations usually launch is known: other threads begin with it when the device

@@ -1,4 +1,4 @@
-//! NVIDIA's library of Fourier transforms, loaded when it is first needed.
+//! Bindings to cuFFT, loaded on first use.
 
 use std::ffi::{c_int, c_longlong, c_void};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};

@@ -1,5 +1,5 @@
-//! Kernels as they are declared: their file, their threads and their parameters. A declaration makes the
-//! program, and for each of its kernels a function that takes values of the right types.
+//! Kernel declarations: file, threads and parameters. A declaration generates the program, and a typed launch
+//! function for each of its kernels.
 //!
 //! ```ignore
 //! kernels! { MIRROR = "mirror/mirror.cu";

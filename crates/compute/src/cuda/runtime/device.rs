@@ -1,4 +1,4 @@
-//! A GPU, or the host in its place, and what is asked of it.
+//! A CUDA device: a GPU, or its emulation on the host.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};

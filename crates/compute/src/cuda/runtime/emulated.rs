@@ -1,4 +1,4 @@
-//! Kernels on the host: compiled by the C++ compiler against a small emulation of the GPU.
+//! Emulated kernels: compiled by the host's C++ compiler against a small emulation of the GPU.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{c_char, c_int};

@@ -1,4 +1,4 @@
-//! What handles of one device do to the same buffers, in its order.
+//! Ordering of the work of several handles of one device on the same buffers.
 //!
 //! Every handle has a stream of its own, here a [`Lane`], and what is asked of it counts on. A buffer knows
 //! its last [`Uses`]: the lane that changed it last, those that have read it since, and how far each had

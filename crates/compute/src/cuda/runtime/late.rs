@@ -1,5 +1,5 @@
-//! Emulated streams that are late: what is asked of them is done when somebody waits for it, and not before.
-//! Whoever does not wait for what he should sees that at once, at every run, without a GPU.
+//! Emulated streams that run as late as possible: work is done when somebody waits for it, and not before. A
+//! missing synchronisation thus shows at once, at every run, without a GPU.
 
 use std::cell::Cell;
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! Finding the libraries of CUDA at run time.
+//! Locating the CUDA libraries at run time.
 //!
 //! The driver is loaded by `cudarc`. NVRTC and cuFFT come with a toolkit, of any version and in
 //! many places (a package of the system, a wheel of Python, a module of a cluster); they are looked

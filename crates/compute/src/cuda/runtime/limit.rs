@@ -1,4 +1,4 @@
-//! Memory taken away from a device, for tests of what happens then.
+//! Artificial memory limits of a device, for tests of allocation failures.
 
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;

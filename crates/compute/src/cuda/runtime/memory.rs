@@ -1,4 +1,4 @@
-//! Buffers in the memory of a GPU.
+//! Buffers in GPU memory.
 
 use std::iter::once;
 use std::marker::PhantomData;

@@ -1,4 +1,4 @@
-//! NVIDIA's library for several GPUs of one machine, loaded when it is first needed.
+//! Bindings to NCCL, for several GPUs of one machine, loaded on first use.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::{Mutex, OnceLock, PoisonError};

@@ -1,4 +1,4 @@
-//! Compiling kernels for the GPU at hand.
+//! Compilation of kernels for the GPU at hand by NVRTC.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::OnceLock;

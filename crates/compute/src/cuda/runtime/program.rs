@@ -1,4 +1,4 @@
-//! The text of kernels, and what is passed to them.
+//! Kernel sources and parameters.
 
 use std::collections::HashMap;
 use std::ffi::c_void;

@@ -1,4 +1,4 @@
-//! How kernels that go from slice to slice, with windows around each voxel, divide a grid.
+//! The partition of a grid for kernels that march from slice to slice with a window around each voxel.
 
 use std::sync::OnceLock;
 

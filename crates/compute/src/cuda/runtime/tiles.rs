@@ -1,5 +1,5 @@
-//! How kernels divide a grid: tiles of 32 x 8 voxels and some slices, each for a block of 32 x 8
-//! threads that goes from slice to slice; or blocks of threads that have four voxels along x each.
+//! The partition of a grid into tiles of 32 x 8 voxels and some slices, each for a block of 32 x 8 threads that
+//! marches from slice to slice; or into blocks of threads with four voxels along x each.
 
 use super::{Cuda, Shape};
 use crate::Dims;

@@ -1,4 +1,4 @@
-//! Local correlation and its derivatives: two kernels for small windows; means over boxes for others.
+//! Local correlation and its derivatives: two kernels for small windows, box means for larger ones.
 
 use crate::Dims;
 use crate::cuda::declare::Out;

@@ -1,4 +1,4 @@
-//! What measures and compares the ways in which binned sums and joint histograms can be made.
+//! Operators that measure and compare methods for binned sums and joint histograms.
 
 use voxalign_compute_macros::forwarded;
 

@@ -1,4 +1,4 @@
-//! Histogram-like sums over the overlap of two images: what similarities are made of.
+//! Histogram-like sums over the overlap of two images, from which similarities are computed.
 //!
 //! All of them run over the *samples* of the fixed image (see [`SampleLayout`]): voxel `i` with
 //! index `p` (voxels), bin `b`, value `x` and weight `v`. An affine map `A` (fixed index to moving

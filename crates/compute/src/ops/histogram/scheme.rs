@@ -1,4 +1,4 @@
-//! The ways in which binned sums and joint histograms can be made.
+//! The schemes for binned sums and joint histograms.
 
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;

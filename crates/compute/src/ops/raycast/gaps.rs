@@ -1,4 +1,4 @@
-//! Where a volume is empty: a coarse map that lets rays leap.
+//! Empty-space skipping: a coarse map of the empty parts of a volume.
 //!
 //! Bricks of [`BRICK`]³ cells cover the cells between voxels, those beyond the border included: a cell begins at the voxel below it,
 //! and the first at the place −1. A brick is occupied where a corner of one of its cells is not 0.

@@ -1,5 +1,5 @@
-//! Rays through a volume: line integrals and maxima as X-ray images have them (digitally reconstructed radiographs,
-//! DRR), their derivative in the pose, and the adjoint.
+//! Ray casting through a volume: line integrals and maxima for X-ray images (digitally reconstructed
+//! radiographs, DRR), their derivative in the pose, and the adjoint.
 //!
 //! A pixel `(u, v)` of a [view](RayView) is the segment `x(t) = s + t d(u, v)` from the source to the centre of the pixel,
 //! `d = o − s + u c + v r` and `0 < t ≤ 1`, all in voxels of the volume. Outside of its voxels a volume is 0.

@@ -1,4 +1,4 @@
-//! Which pixels have rays.
+//! Selections of pixels that rays are cast for.
 
 use crate::error::{ComputeError, Result};
 

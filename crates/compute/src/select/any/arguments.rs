@@ -1,4 +1,4 @@
-//! Arguments of operators, as the backend behind takes them.
+//! Conversion of operator arguments to those of the chosen backend.
 
 use super::{AnyBuffer, AnyRayVolume, AnySamples, Backend};
 use crate::device::Element;

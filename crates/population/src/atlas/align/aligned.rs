@@ -1,4 +1,4 @@
-//! How subjects are brought to a common space, and what that is.
+//! Subjects aligned in a common space.
 
 use voxalign_image::{Affine, Grid};
 use voxalign_register::Verdict;

@@ -1,5 +1,4 @@
-//! Subjects in a common space: their affine maps, without a preferred subject, and the grid of the
-//! atlas.
+//! Unbiased affine alignment of the subjects, and the grid of the atlas.
 
 pub(super) mod aligned;
 mod outline;

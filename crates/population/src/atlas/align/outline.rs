@@ -1,4 +1,4 @@
-//! Where the subjects of an atlas are in their images, and the grid that has room for all of them.
+//! Bounding boxes of the subjects in their images, and the grid that contains all of them.
 
 use crate::atlas::subjects::source::{Source, Subject};
 use crate::error::{PopulationError, Result};

@@ -1,4 +1,4 @@
-//! What a stopped run goes on from.
+//! Checkpoints, from which a stopped run resumes.
 //!
 //! In the folder of checkpoints there are two places, `a` and `b`, which are written in turns, and a file
 //! `current` with the name of the one that is whole. That file is exchanged once everything is on the

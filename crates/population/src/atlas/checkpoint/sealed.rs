@@ -1,4 +1,4 @@
-//! Files that tell what they are of, and whether they are as they were written.
+//! Checkpoint files with a header and a checksum.
 //!
 //! A file has, all numbers as little-endian 64-bit ones, the [magic number](MAGIC), the length of the head, the number
 //! of buffers and their lengths; then the head (a [`Stamp`], the name of the file and a value, [packed](crate::exchange)), the values of

@@ -1,4 +1,4 @@
-//! Subjects that are not on the device, and their way to it and back.
+//! Subjects that are not on the device, and their transfer to it and back.
 
 use crate::error::{PopulationError, Result};
 use std::fs::{self, File};

@@ -1,5 +1,4 @@
-//! Where the subjects of an atlas are between their turns: on the device, in the memory of the host, or on
-//! disk.
+//! Where subjects are kept between their turns: on the device, in host memory, or on disk.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Images of subjects as they are worked on: calibrated, on the device.
+//! Prepared images of subjects: calibrated, on the device.
 
 use super::source::Images;
 use crate::error::{PopulationError, Result};

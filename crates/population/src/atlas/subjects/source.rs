@@ -1,4 +1,4 @@
-//! Where the images of an atlas come from.
+//! Sources of the images of an atlas.
 
 use crate::atlas::geometry::Geometry;
 use crate::error::{PopulationError, Result};

@@ -1,4 +1,4 @@
-//! Numbers of images on the device.
+//! Measures of images on the device.
 
 use crate::error::Result;
 use voxalign_compute::Device;

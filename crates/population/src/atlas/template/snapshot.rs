@@ -1,4 +1,4 @@
-//! Middle slices of a template, kept while it sharpens.
+//! Middle slices of a template, kept as it sharpens.
 
 use crate::error::Result;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Subjects that are unlike the others.
+//! Outlier detection among subjects.
 
 use voxalign_register::limits::ATLAS;
 

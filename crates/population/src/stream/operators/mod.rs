@@ -1,5 +1,5 @@
-//! Operators over many images (Ha 2011, section 4.3.1): [`Mimo`] makes an image of each, [`Miso`] one thing
-//! of all, [`SlidingWindow`] an image of each and its neighbours.
+//! Operators over many images (Ha 2011, section 4.3.1): [`Mimo`] makes an image of each, [`Miso`] one result of
+//! all, [`SlidingWindow`] an image of each and its neighbours.
 
 mod correlation;
 mod energy;

@@ -1,4 +1,4 @@
-//! Images brought to common intensities.
+//! Intensity normalisation.
 
 use super::{Mimo, Stack, option};
 use crate::error::Result;

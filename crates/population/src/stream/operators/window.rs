@@ -1,4 +1,4 @@
-//! The mean over a window of the series.
+//! The mean over a sliding window of the series.
 
 use super::{SlidingWindow, Stack, Window};
 use crate::error::Result;

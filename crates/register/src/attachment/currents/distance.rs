@@ -1,4 +1,4 @@
-//! The distance of two shapes as currents or varifolds, and what moving one of them changes.
+//! The squared distance between two shapes as currents or varifolds, and its derivative in the moving one.
 //!
 //! An element `i` of a shape is a Dirac mass with the moment `α_i` at its centre `c_i`. Two shapes have the inner
 //! product `⟨A, B⟩ = Σ_ij k(c_i, c_j) α_i · β_j`, and the squared distance `|A − B|² = ⟨A, A⟩ − 2 ⟨A, B⟩ + ⟨B, B⟩`

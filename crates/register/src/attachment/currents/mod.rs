@@ -1,4 +1,5 @@
-//! Surfaces, curves and points without correspondence: currents, and varifolds where their orientation cannot be trusted.
+//! Surfaces, curves and points without correspondence: currents, and varifolds where the orientation is
+//! unreliable.
 //!
 //! A shape is compared with another one as what both do to a smooth vector field (J. Glaunès, 2005; L. K. Ha, 2011,
 //! section 3.2.2): no vertex belongs to another, and the two may have any numbers of them. [`ShapeDistance`] has the

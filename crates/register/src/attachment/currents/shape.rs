@@ -1,4 +1,4 @@
-//! What of a mesh is compared: its elements, with or without their orientation.
+//! The elements of a mesh that currents and varifolds compare, with or without their orientation.
 
 use crate::error::{RegisterError, Result};
 use voxalign_compute::ops::simplices::Element;

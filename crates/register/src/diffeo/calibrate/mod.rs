@@ -1,5 +1,4 @@
-//! Intensities brought to a common scale: linear calibration of one image, and the histogram of one
-//! image matched to that of another.
+//! Intensity calibration: linear scaling of one image, and histogram matching of one image to another.
 //!
 //! Everything is there for values on the host and for values on a device, with the same arithmetic.
 

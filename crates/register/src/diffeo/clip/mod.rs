@@ -1,4 +1,4 @@
-//! Clipping to what there is to align: the common box of both images (Ha 2011, section 2.3.9.1).
+//! Cropping to the object: the common bounding box of both images (Ha 2011, section 2.3.9.1).
 //!
 //! The time of a registration grows with the voxels of its grid, and much of an image is often
 //! background, where no force acts. The foreground of both images, with a guard around it, makes a

@@ -1,4 +1,4 @@
-//! Velocities over time, and the flows along them.
+//! Time-dependent velocities, and the flows that they generate.
 
 use super::storage::{Kept, Storage};
 use crate::attachment::images::finest;

@@ -1,4 +1,4 @@
-//! What pulls at the end of a path, and the forces of that on the velocities before.
+//! Data terms at the end of a path, and their gradient in the velocities along it.
 
 use super::Work;
 use super::path::Path;

@@ -1,4 +1,4 @@
-//! How much of a path is kept, and how.
+//! Storage of a path: which velocities and images over time are kept, and in which precision.
 
 use crate::error::{RegisterError, Result};
 use voxalign_compute::Device;

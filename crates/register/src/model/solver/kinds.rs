@@ -1,4 +1,4 @@
-//! The kinds of solver, with what each can be told.
+//! The kinds of solver with their parameters.
 
 use super::cg::Cg;
 use super::fft::Fft;

@@ -1,4 +1,4 @@
-//! The middle of two images, and what is made of the ways to it.
+//! The midpoint of two images, and transforms composed of the halves that lead to it.
 
 use crate::attachment::images::{Moved, finest};
 use crate::error::{RegisterError, Result};

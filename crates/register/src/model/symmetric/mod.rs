@@ -1,4 +1,4 @@
-//! Both images flow to a middle.
+//! The symmetric model: both images flow to a midpoint.
 //!
 //! With the affine map `A = H ∘ H`, a point `m` of the middle shows the fixed image at `H⁻¹(m + u_f(m))` and
 //! the moving image at `H(m + u_m(m))`. Each is the other's reference, and both are treated alike in every

@@ -1,4 +1,5 @@
-//! What each part of an image says of a pose: of these, a deviation is made that knows that neighbours err together.
+//! Scores: the derivatives of the cost by image cell, and the covariance estimated from them, in which
+//! neighbouring cells are correlated.
 
 use super::{Drawn, XrayObjective};
 use crate::error::Result;

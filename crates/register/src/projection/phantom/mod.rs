@@ -1,4 +1,4 @@
-//! Phantoms made of ellipsoids, whose integrals along rays are known exactly.
+//! Phantoms made of ellipsoids, whose line integrals are known exactly.
 //!
 //! Where ellipsoids overlap their values add: a skull is one of bone, and within it one that turns bone into
 //! brain. Values are attenuations per mm, at some 70 keV.

@@ -1,4 +1,4 @@
-//! What each view alone says of a pose: where views contradict each other, their geometry or the images are wrong.
+//! Poses from single views: where they contradict each other, the geometry or the images are wrong.
 
 use super::certainty;
 use super::level::{Compared, Level};

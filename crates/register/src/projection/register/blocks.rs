@@ -1,5 +1,5 @@
-//! Where outlines of an X-ray image are against those of the simulated one, block by block: what a similarity over the whole image
-//! hides, and what metal or a collimator in a part of it does not change.
+//! Offsets between outlines of an X-ray image and of the simulated one, block by block: errors that a global
+//! similarity hides, and that metal or a collimator elsewhere in the image does not disturb.
 
 use super::level::{Level, Shown};
 use crate::error::Result;

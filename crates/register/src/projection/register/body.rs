@@ -1,4 +1,4 @@
-//! A CT as searches need it: on a device, at all their scales.
+//! A CT prepared for searches: on a device, at all their scales.
 
 use crate::error::{RegisterError, Result, Role};
 use crate::projection::scale::binned_volume;

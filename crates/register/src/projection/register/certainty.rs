@@ -1,4 +1,4 @@
-//! How certain a pose is: from the curvature of its cost, and from finding it again.
+//! The uncertainty of a pose: from the curvature of its cost, and from restarts.
 
 use super::geometry::{Frame, one};
 use super::level::{Compared, Level, WORTH};

@@ -1,4 +1,4 @@
-//! Whether a pose stands alone: the best poses elsewhere, and the lead over them.
+//! Competing poses: the best poses elsewhere, and the margin over them.
 
 use super::level::{Compared, Level};
 use super::options::{PoseRange, Range};

@@ -1,4 +1,4 @@
-//! How far points of the CT are expected to be from where a pose has them.
+//! The expected registration error at points of the CT.
 
 use super::PoseResult;
 use nalgebra::{Matrix3, Matrix3x6, Matrix6, Vector3};

@@ -1,4 +1,4 @@
-//! The result of a search, how certain it is, and its verdict.
+//! From the end of a search to its result: uncertainty and verdict.
 
 use super::certainty::Found;
 use super::geometry::Frame;

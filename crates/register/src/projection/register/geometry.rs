@@ -1,4 +1,4 @@
-//! The geometry of views as numbers beside those of a pose: how far the detector is from the source, and where it is in its plane.
+//! Parameters of the view geometry beside those of a pose: source-to-detector distance and principal point.
 
 use super::options::{NUMBERS, Refinement};
 use super::search::Change;

@@ -1,4 +1,4 @@
-//! The cost along each parameter of a pose.
+//! Profiles of the cost along each parameter of a pose.
 
 use super::search::{Search, look};
 use crate::error::Result;

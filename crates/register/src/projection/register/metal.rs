@@ -1,5 +1,6 @@
-//! What X-ray images show and the CT does not: metal, markers, text in the picture. It is told by the values of the image, whatever their
-//! [relation](super::relation) to those of the simulated one; where that is bent, values are straightened.
+//! Things in X-ray images that the CT does not show: metal, markers, burnt-in text. They are detected by the
+//! values of the image, whatever their [relation](super::relation) to those of the simulated one; a nonlinear
+//! relation is linearised.
 
 use super::level::{Level, Shown};
 use super::options::{Metal, PoseOptions};

@@ -1,4 +1,5 @@
-//! The pose of a CT by X-ray images: a search over poses from coarse to fine, how certain the result is, and its verdict.
+//! The pose of a CT from X-ray images: a coarse-to-fine search over poses, the uncertainty of the result, and
+//! its verdict.
 
 mod alone;
 mod blocks;

@@ -1,4 +1,4 @@
-//! The pose and the geometry of its views, refined together.
+//! Joint refinement of the pose and the geometry of its views.
 
 use super::certainty;
 use super::geometry::Frame;

@@ -1,4 +1,4 @@
-//! The relation of the values of an X-ray image to simulated ones, which rise together or rise where the others fall.
+//! The relation between the values of an X-ray image and simulated ones, rising or falling.
 
 use crate::error::Result;
 use voxalign_image::memory;

@@ -1,4 +1,4 @@
-//! The search over poses from coarse to fine.
+//! The coarse-to-fine search over poses.
 
 use super::body::PreparedCt;
 use super::level::{Compared, Level, at_point};

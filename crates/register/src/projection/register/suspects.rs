@@ -1,4 +1,4 @@
-//! Whether other images than those that were given fit better: mirrored ones, or exchanged ones.
+//! Tests of whether the images fit better mirrored or swapped.
 
 use super::level::{Compared, Level, Suspect};
 use super::options::PoseRange;

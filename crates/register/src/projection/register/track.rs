@@ -1,4 +1,4 @@
-//! A CT that is followed over a sequence of X-ray images.
+//! Tracking of a CT over a sequence of X-ray images.
 
 use super::body::PreparedCt;
 use super::level::{Compared, Level};

@@ -1,4 +1,5 @@
-//! How alike a simulated and an X-ray image are: costs that are minimised, with their derivative in every pixel of the simulated one.
+//! Similarities of a simulated and an X-ray image: costs to be minimised, with their derivative in every pixel
+//! of the simulated one.
 //!
 //! Both images are given at the same [pixels](Pixels): the whole of a region, or tiles drawn from it, which neighbours are compared
 //! within. All is computed in double precision and in an order that is fixed, so that a cost has the same bits whatever rendered the image.

@@ -1,4 +1,4 @@
-//! Correlation, of images and of their gradients.
+//! Normalised cross correlation, of images and of their gradients.
 
 use super::sums::{moments, sum, sums};
 use super::{Known, Reference, Tiles};

@@ -1,4 +1,4 @@
-//! Differences of images in the same units.
+//! Norms of the difference of images in the same units.
 
 use super::sums::{moments, sum, sums};
 

@@ -1,4 +1,4 @@
-//! Sums in double precision, in an order that is fixed and that processors can follow several numbers at a time.
+//! Sums in double precision, in a fixed order that suits SIMD.
 
 /// Numbers that are summed up side by side.
 const LANES: usize = 8;

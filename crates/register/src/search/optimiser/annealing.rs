@@ -1,5 +1,5 @@
-//! Simulated annealing (Kirkpatrick et al. 1983) in the manner of Corana et al. (1987): normal steps along one axis
-//! after the other, with a width for each axis that follows how many of them are taken.
+//! Simulated annealing (Kirkpatrick et al. 1983) in the manner of Corana et al. (1987): normally distributed
+//! steps along one axis after the other, with a width for each axis that adapts to the acceptance rate.
 //!
 //! The temperature falls geometrically over half of the evaluations. The others are for a descent by Powell's
 //! method from the best point: chance finds the valley, but not its bottom.

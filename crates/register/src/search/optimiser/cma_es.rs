@@ -1,6 +1,6 @@
 //! Covariance matrix adaptation (Hansen and Ostermeier 2001), with the parameters of Hansen's tutorial (2016):
-//! points are drawn from a normal distribution, whose mean, covariance and width follow the better half of them (the
-//! worse half has no negative weights).
+//! points are drawn from a normal distribution whose mean, covariance and step size follow the better half of
+//! them (without negative weights for the worse half).
 //!
 //! Where half of the evaluations are made before the distribution has become narrow, the others are for a descent
 //! by Powell's method from the best point.

@@ -1,6 +1,6 @@
-//! Gradient descent with steps of Barzilai and Borwein (1988) and the line search of Raydan (1997), which lets
-//! the cost rise for a while: these steps descend over several of them, not at each. So one short step is no sign of
-//! a minimum either; it takes some in a row to end the search.
+//! Gradient descent with the steps of Barzilai and Borwein (1988) and the non-monotone line search of Raydan
+//! (1997): the cost falls over several steps, not at each. A single short step therefore is not a sign of a
+//! minimum; several in a row end the search.
 
 use super::{Kind, Optimiser, Steps};
 use nalgebra::DVector;

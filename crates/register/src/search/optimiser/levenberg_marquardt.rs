@@ -1,5 +1,5 @@
 //! The method of Levenberg (1944) and Marquardt (1963): Newton steps whose curvature is damped by a multiple of
-//! its diagonal, which falls where steps gain what they promise and rises where they do not.
+//! its diagonal, which falls where steps achieve the predicted reduction and rises where they do not.
 //!
 //! As costs and gradients are all that is told, the curvature is found from differences of exact gradients along
 //! the axes, an evaluation for each parameter, and made symmetric. While steps gain about what it promises it is

@@ -1,5 +1,5 @@
-//! Optimisers that are asked for the next point and told its value, so that many searches can be
-//! evaluated together: on a GPU one launch serves all of them. One file each.
+//! Ask-and-tell optimisers, one file each: they propose the next point and are told its cost, so that many
+//! searches can be evaluated together: on a GPU one launch serves all of them.
 //!
 //! ```
 //! use voxalign_register::Choice;

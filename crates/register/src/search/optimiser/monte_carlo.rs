@@ -1,5 +1,6 @@
-//! Sequential Monte Carlo (Del Moral et al. 2006): particles are weighted by their costs at a temperature that falls
-//! as fast as enough of them count, drawn anew by their weights, and moved, over distances that follow their spread.
+//! Sequential Monte Carlo (Del Moral et al. 2006): particles are weighted by their costs at a temperature that
+//! falls as fast as the effective sample size allows, resampled by their weights, and moved by steps that scale
+//! with their spread.
 //!
 //! They have half of the evaluations. The others are for a descent by Powell's method from the best point:
 //! chance finds the valley, but not its bottom.

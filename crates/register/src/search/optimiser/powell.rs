@@ -1,6 +1,6 @@
 //! Powell's method of conjugate directions (1964), in the form of Press et al. (Numerical Recipes, section
-//! 10.7): line searches along a set of directions, of which the one that gained most is replaced by the way
-//! that was gone in all, where that way goes on to pay and keeps the directions apart.
+//! 10.7): line searches along a set of directions, of which the one with the largest decrease is replaced by
+//! the overall displacement where that promises a further decrease and keeps the directions independent.
 
 use super::{Kind, Optimiser, Steps};
 use voxalign_options::Parameters;

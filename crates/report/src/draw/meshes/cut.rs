@@ -1,4 +1,4 @@
-//! Where meshes cross the planes of pictures.
+//! Intersections of meshes with the planes of pictures.
 
 use crate::draw::contour::chained;
 use crate::draw::plane::Plane;

@@ -1,4 +1,4 @@
-//! Meshes in reports: as lines upon slices of an image, and in a view in 3D that opens offline.
+//! Meshes in reports: as lines over slices of an image, and in a 3D view that opens offline.
 //!
 //! A [`Layer`] is a mesh with a name and a colour: a surface, curves, or points, as the mesh has them. A [`Scene`] shows
 //! layers in 3D, turned by the mouse; [`Sections`] draw where layers cut slices. Each becomes a figure, HTML for a page

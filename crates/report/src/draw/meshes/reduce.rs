@@ -1,4 +1,4 @@
-//! Meshes with less of everything, for the view alone.
+//! Reduction of meshes for the view.
 
 use super::Layer;
 use crate::error::Result;

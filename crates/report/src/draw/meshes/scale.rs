@@ -1,4 +1,4 @@
-//! The colours of values at vertices, and their bar.
+//! Colour maps of values at vertices, and their colour bar.
 
 use super::Layer;
 use crate::draw::axis::round_up;

@@ -1,4 +1,4 @@
-//! Slices of images with the lines on which meshes cross them.
+//! Slices of images with the intersection lines of meshes.
 
 use super::cut::Screen;
 use super::{Colour, Layer, bounds};

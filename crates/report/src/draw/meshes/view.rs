@@ -1,4 +1,4 @@
-//! Layers in 3D.
+//! The 3D view of layers.
 
 use super::encode::{LayerData, SceneData};
 use super::reduce::Reduced;

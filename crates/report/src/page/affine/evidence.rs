@@ -1,4 +1,4 @@
-//! What the images say of the result, whatever cost found it, and what else was tried.
+//! Evidence from the images, independent of the cost, and the other attempts.
 
 use crate::page::html::{Columns, Section, figure, table};
 use crate::record::RunRecord;

@@ -1,4 +1,4 @@
-//! What the template has beside images: pictures, and how far the subjects are from it.
+//! The shapes and landmarks of a template: pictures, and distances of the subjects from them.
 
 use super::{AtlasRecord, AtlasReport};
 use crate::draw::meshes::{Colour, Layer, Row, Scale, Scene, Sections};

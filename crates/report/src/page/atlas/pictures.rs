@@ -1,4 +1,4 @@
-//! The pictures of an atlas: its slices, how it sharpened, how much the subjects vary.
+//! The pictures of an atlas: its slices, its sharpening, and the variation of the subjects.
 
 use super::AtlasReport;
 use crate::draw::axis::round_up;

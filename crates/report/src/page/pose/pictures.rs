@@ -1,4 +1,4 @@
-//! The pictures of a report on a pose: X-ray images beside simulated ones, and edges of these upon those.
+//! The pictures of a report on a pose: X-ray images beside simulated ones, and with their edges.
 
 use super::{PoseRecord, PoseViewRecord};
 use crate::draw::Key;

@@ -1,4 +1,4 @@
-//! Joint histograms as others made them on GPUs, for comparison.
+//! Published GPU methods for joint histograms, for comparison.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! Binned sums and joint histograms by the schemes of others, to be measured beside those of the
+//! Published methods for binned sums and joint histograms, for comparison with the
 //! [default](crate::ops::histogram::Scheme::default).
 
 pub(in crate::cuda) mod joint;

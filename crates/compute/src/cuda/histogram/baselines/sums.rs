@@ -1,4 +1,4 @@
-//! The schemes for binned sums that need no grouping.
+//! Schemes for binned sums without grouping.
 
 use std::sync::LazyLock;
 

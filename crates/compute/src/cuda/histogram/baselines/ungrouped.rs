@@ -1,5 +1,5 @@
-//! Both images as the schemes and baselines without grouping want them: made for the first of them that
-//! asks, as the default path needs none of it.
+//! Both images in the layout of schemes and baselines without grouping, made on first use, as the default path
+//! does not need them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

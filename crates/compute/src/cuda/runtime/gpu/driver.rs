@@ -1,4 +1,4 @@
-//! The driver: starting it, its errors in words, and the handles it gives.
+//! The CUDA driver: initialisation, error messages, and handles.
 
 use std::ffi::CStr;
 

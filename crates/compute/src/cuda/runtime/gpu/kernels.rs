@@ -1,4 +1,4 @@
-//! Kernels of a GPU: modules, functions and launches.
+//! Kernels on a GPU: modules, functions and launches.
 
 use std::ffi::{CString, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,4 +1,4 @@
-//! Memory of a GPU: the pool, copies within it, and copies to and from the host.
+//! GPU memory: the pool, copies within it, and copies to and from the host.
 
 use std::ffi::c_void;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A GPU: its context and streams. What calls the driver is in this folder.
+//! A GPU: its context and streams. All calls of the driver are in this folder.
 
 mod driver;
 mod kernels;

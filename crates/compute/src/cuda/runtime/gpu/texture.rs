@@ -1,4 +1,4 @@
-//! Volumes that texture units read.
+//! Volumes as textures.
 
 use std::sync::Arc;
 

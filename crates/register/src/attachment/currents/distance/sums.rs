@@ -1,4 +1,4 @@
-//! How sums over all pairs of elements are made: decided once for a pair of shapes.
+//! How sums over all pairs of elements are computed, exactly or on a grid: chosen once for a pair of shapes.
 
 use super::super::particle_mesh::{MOST_VOXELS, MeshGrid, usual};
 use super::super::shape::Shape;
