@@ -3,7 +3,7 @@
 use crate::memory::OutOfMemory;
 use thiserror::Error;
 
-/// What can be wrong with geometry, sizes or transforms.
+/// Errors of geometry, sizes and transforms.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ImageError {
@@ -45,9 +45,9 @@ pub enum ImageError {
     /// Data and grid disagree.
     #[error("the grid has {expected} voxels, but there are {found} values")]
     LengthMismatch {
-        /// What the grid asks for.
+        /// The number that the grid needs.
         expected: usize,
-        /// What was given.
+        /// The number given.
         found: usize,
     },
     /// Two grids that must agree do not.
@@ -74,15 +74,15 @@ pub enum ImageError {
     /// A geometry of an X-ray image that cannot be.
     #[error("the geometry of the X-ray image has {what}; {remedy}")]
     Xray {
-        /// What is wrong.
+        /// The problem.
         what: String,
-        /// What to do.
+        /// The remedy.
         remedy: String,
     },
     /// A transform that is not linear was used where a matrix is needed.
     #[error("the transform is not affine: it holds a displacement field")]
     NotAffine,
-    /// The memory for values could not be had.
+    /// Not enough memory for the values.
     #[error("{0}; use smaller images, fewer threads, or more memory")]
     OutOfMemory(#[from] OutOfMemory),
     /// The point set's columns differ in length.

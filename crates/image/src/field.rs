@@ -228,7 +228,7 @@ struct Cell {
     low: usize,
     /// What leads to the next along each axis; 0 where there is none to look at.
     step: [usize; 3],
-    /// How far the position is on the way to it.
+    /// The position as a fraction of the way to it.
     fraction: [f64; 3],
 }
 

@@ -361,7 +361,7 @@ fn doubled_area([a, b, c]: [Vector3<f64>; 3]) -> f64 {
     (b - a).cross(&(c - a)).norm()
 }
 
-/// Whether a triangle has no area, but for what rounding makes of its coordinates.
+/// Whether a triangle has no area, up to the rounding of its coordinates.
 fn is_flat(corners: [Vector3<f64>; 3]) -> bool {
     let [a, b, c] = corners;
     let longest = (b - a).norm_squared().max((c - b).norm_squared()).max((a - c).norm_squared());

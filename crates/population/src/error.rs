@@ -27,10 +27,10 @@ impl PopulationError {
     }
 }
 
-/// The result of what is done with many images.
+/// The result of operations on many images.
 pub type Result<T> = std::result::Result<T, PopulationError>;
 
-/// What can go wrong with many images.
+/// Errors of operations on many images.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PopulationError {
@@ -54,7 +54,7 @@ pub enum PopulationError {
     Unreadable {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it, and what would help.
+        /// The problem, and the remedy.
         what: String,
     },
     /// An image that cannot be read, or is not like the others.
@@ -62,7 +62,7 @@ pub enum PopulationError {
     Input {
         /// Its file.
         file: PathBuf,
-        /// What is wrong with it, and what would help.
+        /// The problem, and the remedy.
         what: String,
     },
     /// An image has values that are not finite.
@@ -85,7 +85,7 @@ pub enum PopulationError {
     OtherGrid {
         /// The file that the message is about.
         file: PathBuf,
-        /// What of it: `the image`, or `its mask`.
+        /// The part of it: `the image`, or `its mask`.
         what: &'static str,
         /// The grid that was found, in words.
         found: String,
@@ -140,13 +140,13 @@ pub enum PopulationError {
     Damaged {
         /// The checkpoint, or a file of it.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         what: String,
     },
     /// Images that do not make a set.
     #[error("{found}; {remedy}")]
     Images {
-        /// What was found.
+        /// The problem found.
         found: String,
         /// What would do.
         remedy: String,
@@ -154,7 +154,7 @@ pub enum PopulationError {
     /// An option has a value that cannot be used.
     #[error(transparent)]
     Option(#[from] OptionError),
-    /// Facts that ranks tell each other, or that a run keeps, are not what they should be.
+    /// A message between ranks, or saved state of a run, cannot be decoded.
     #[error("a message between the processes of this run cannot be read: {0}")]
     Exchange(String),
     /// The listener asked to stop.

@@ -32,7 +32,7 @@ pub fn all_told<T: Serialize + DeserializeOwned>(ranks: &Communicator, own: &T) 
     ranks.agree(blocks.iter().map(|block| unpack(block)).collect())
 }
 
-/// The values of all ranks, in their order, at the first one, and nothing elsewhere. All ranks call it.
+/// The values of all ranks, in their order, at the first one, and nothing at the others. All ranks call it.
 ///
 /// # Errors
 /// As [`all_told`].

@@ -8,12 +8,12 @@ use voxalign_image::memory::OutOfMemory;
 use voxalign_image::{Grid, ImageError, ImageView};
 use voxalign_options::OptionError;
 
-/// What an image is to a registration.
+/// The role of an image in a registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// The image that stays.
     Fixed,
-    /// The image that is brought to it.
+    /// The image that is aligned with it.
     Moving,
     /// What counts of the fixed image.
     FixedMask,
@@ -54,7 +54,7 @@ impl Display for Role {
     }
 }
 
-/// What can go wrong in a registration.
+/// Errors of registrations.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RegisterError {
@@ -193,8 +193,8 @@ impl RegisterError {
         Self::Option(OptionError::value(name, value, remedy))
     }
 
-    /// Whether the images are what cannot be registered: with the same images and options it fails on every
-    /// machine, at every time.
+    /// Whether the cause is images that cannot be registered: with the same images and options the error is the
+    /// same on every machine, at any time.
     #[must_use]
     pub fn is_of_images(&self) -> bool {
         let apart =

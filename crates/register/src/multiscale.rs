@@ -95,7 +95,7 @@ impl Default for Convergence {
 }
 
 impl Convergence {
-    /// Whether energies, one an iteration, say that the scale is done.
+    /// Whether the energies, one per iteration, show that the scale has converged.
     #[must_use]
     pub fn reached(&self, energies: &[f64]) -> bool {
         let n = energies.len();
@@ -119,9 +119,9 @@ impl Convergence {
     }
 }
 
-/// What deforms: images and fields at the scale at hand.
+/// What deforms: images and fields at the current scale.
 pub trait Deformation {
-    /// What can go wrong.
+    /// The error type.
     type Error: From<RegisterError>;
 
     /// Brings images and fields to a scale; at the first call the fields are zero.
@@ -180,7 +180,7 @@ pub struct ScaleRecord {
     pub seconds: f64,
 }
 
-/// How far a run has come: all that the driver knows, so that a stopped run can [go on](resume).
+/// The progress of a run: all state of the driver, with which [`resume`] continues a stopped run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Course {
     /// The scales that are over.

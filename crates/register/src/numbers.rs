@@ -8,12 +8,12 @@ use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 use voxalign_options::{Value, text_value};
 
-/// What is made of numbers, some of which may be `null`.
+/// A value with numbers, some of which may be `null`.
 pub trait FromNulls: Sized {
     /// The same with `null` for what is not a finite number.
     type Nullable: for<'de> Deserialize<'de>;
 
-    /// With NaN in the place of nulls.
+    /// With NaN in place of nulls.
     fn from_nulls(nullable: Self::Nullable) -> Self;
 }
 

@@ -12,7 +12,7 @@ pub enum Event<'a> {
         count: usize,
         /// Its name, such as `8 mm`.
         name: &'a str,
-        /// What is counted in it, such as `evaluations`.
+        /// The unit that it counts, such as `evaluations`.
         counts: &'static str,
         /// What falls in it, such as `cost`.
         value: &'static str,
@@ -27,7 +27,7 @@ pub enum Event<'a> {
         evaluations: usize,
         /// The best cost (or the last energy) of this stage so far.
         best: f64,
-        /// What is being done, such as `60 degree search`; empty where there is one thing only.
+        /// The current activity, such as `60 degree search`; empty where there is only one.
         what: &'a str,
     },
     /// A stage ended.
@@ -43,7 +43,7 @@ pub enum Event<'a> {
         /// Wall time, seconds.
         seconds: f64,
     },
-    /// Something that a user should know, although the work goes on.
+    /// A remark for the user; the work goes on.
     Warning {
         /// It, in words.
         text: &'a str,

@@ -4,8 +4,8 @@ use crate::numbers::null_is_nan;
 use serde::{Deserialize, Serialize};
 use voxalign_options::{Choice, Text};
 
-/// What helps where a check fails. The library says which; a program says it with the names of its own
-/// options, see [`Verdict::worded`].
+/// The remedy of a failed check. The library says which; a program words it with the names of its own options, see
+/// [`Verdict::worded`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Choice)]
 #[choice(snake_case)]
 #[non_exhaustive]
@@ -74,26 +74,26 @@ pub enum Remedy {
 pub struct Check {
     /// Short name, such as `overlap of the fields of view` or `folded voxels`.
     pub name: String,
-    /// What was found. In JSON `null` where it is not a number, or no finite one; read back that is NaN.
+    /// The value found. In JSON `null` where it is not finite, which is read back as NaN.
     #[serde(deserialize_with = "null_is_nan")]
     pub value: f64,
     /// Its unit, such as `mm`; empty where it has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub unit: String,
-    /// Whether nothing was measured, so that there is no value and nothing is met.
+    /// Whether nothing was measured, so that there is no value and the check fails.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unmeasured: bool,
-    /// Whether the name says what was counted, in the plural.
+    /// Whether the name is a counted noun in the plural.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub count: bool,
-    /// What is asked for, in words, such as `at least 0.3`; in the unit of the value.
+    /// The requirement in words, such as `at least 0.3`; in the unit of the value.
     pub asked: String,
     /// Whether it is met.
     pub passed: bool,
-    /// What was counted where it has names, such as those of subjects.
+    /// The names of the things that were counted, where they have any, such as subjects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub which: Vec<String>,
-    /// What helps where it is not met.
+    /// The remedy where it fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy_code: Option<Remedy>,
     /// That in words; empty where nothing can be said.
@@ -102,7 +102,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// A check of a value. What is not a number meets nothing.
+    /// A check of a value. NaN fails.
     #[must_use]
     pub fn new(
         name: impl Into<String>,
@@ -156,7 +156,7 @@ impl Check {
         self
     }
 
-    /// The same with the names of what was counted.
+    /// The same with the names of the things that were counted.
     #[must_use]
     pub fn of(mut self, which: Vec<String>) -> Self {
         self.which = which;
@@ -182,8 +182,8 @@ impl Check {
         }
     }
 
-    /// What was found and what is asked for, as in a sentence: `12 folded voxels (none allowed)`,
-    /// `overlap of the fields of view 0.12 (at least 0.3 needed)`.
+    /// Value and requirement, as in a sentence: `12 folded voxels (none allowed)`, `overlap of the fields of view
+    /// 0.12 (at least 0.3 needed)`.
     #[must_use]
     pub fn words(&self) -> String {
         let unit = match self.unit.as_str() {
@@ -227,7 +227,7 @@ fn short(value: f64) -> String {
     }
 }
 
-/// One of what is counted: the first word in `s` loses it.
+/// The singular of a counted noun: the first word that ends in `s` loses it.
 fn singular(plural: &str) -> String {
     let mut found = false;
     let words = plural.split(' ').map(|word| match word.strip_suffix('s') {
@@ -248,7 +248,7 @@ pub struct Verdict {
     pub good: bool,
     /// All that was checked.
     pub checks: Vec<Check>,
-    /// What to look at although no check failed.
+    /// Points to look at although no check failed.
     pub remarks: Vec<Text>,
 }
 
@@ -259,8 +259,8 @@ impl Verdict {
         Self { good: checks.iter().all(|c| c.passed), checks, remarks }
     }
 
-    /// This verdict with the failed checks of a part that came before it: a result is no better than
-    /// what it starts from. `part` names it, such as `affine part`.
+    /// This verdict with the failed checks of an earlier part: a result is no better than its start. `part` names
+    /// it, such as `affine part`.
     #[must_use]
     pub fn after(&self, part: &str, before: &Verdict, remedy: Remedy) -> Self {
         let mut checks = self.checks.clone();
@@ -293,7 +293,7 @@ impl Verdict {
         self
     }
 
-    /// What to try, of all failed checks, each once.
+    /// The remedies of all failed checks, each once.
     #[must_use]
     pub fn remedies(&self) -> Vec<&str> {
         let mut all: Vec<&str> = Vec::new();

@@ -7,8 +7,8 @@ use voxalign_image::{ImageError, Mesh, Vector3};
 /// Cosine of the angle of neighbouring faces from which on they lie on each other.
 const FOLDED: f64 = -0.94;
 
-/// Figures of a surface, or of outlines where there is no face: components are lines then, cavities lines around holes,
-/// open edges their ends, and the area is what is within them.
+/// Measures of a surface, or of outlines where there is no face: components are then lines, cavities are lines
+/// around holes, open edges are their ends, and the area is that within them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// Vertices that faces have.

@@ -7,9 +7,9 @@ use voxalign_image::{ImageError, Mesh, Vector3, Volume};
 /// No vertex.
 const NONE: u32 = u32::MAX;
 
-/// The outlines around all pixels of the first slice of an image whose value is at least `level`, linear between the centres
-/// of pixels: closed lines, each with its first vertex once more at its end, that have the inside on their left where they
-/// are seen from the tip of the third axis of the grid. Empty where there is no such pixel.
+/// The outlines around all pixels of the first slice of an image whose value is at least `level`, linear between
+/// the centres of pixels: closed lines, each with its first vertex repeated at its end, with the inside on their
+/// left seen from the tip of the third axis of the grid. Empty if there is no such pixel.
 ///
 /// No line meets itself or another one: pixels that touch along a diagonal alone are apart. Holes have lines of their own,
 /// which go round the other way. Where pixels reach the border of the image, the line is half a pixel outside of their
@@ -84,7 +84,7 @@ impl<'a> March<'a> {
         Ok(())
     }
 
-    /// The vertex on an edge of a cell, which is made where it is not there.
+    /// The vertex on an edge of a cell, created on demand.
     fn vertex(&mut self, corners: [[usize; 2]; 4], edge: usize) -> Result<u32, OutOfMemory> {
         let (a, b) = (corners[edge], corners[(edge + 1) % 4]);
         let (start, end) = (a.min(b), a.max(b));

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use voxalign_image::memory::{self, OutOfMemory};
 use voxalign_image::{ImageError, Volume};
 
-/// Keeps the largest part of what is at least `level`; all others become `outside`. Parts are connected through sides of
-/// voxels, as [`isosurface`](crate::isosurface()) has them. Returns how many parts there were.
+/// Keeps the largest part of the voxels of at least `level`; all others become `outside`. Parts are connected
+/// through sides of voxels, as in [`isosurface`](crate::isosurface()). Returns the number of parts.
 ///
 /// # Errors
 /// [`ImageError::OutOfMemory`].

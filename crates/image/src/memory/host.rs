@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io::Read;
 use std::str::FromStr;
 
-/// The memory that this process can have, in bytes, where the system tells.
+/// The memory of this process, in bytes, where the system reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HostMemory {
     /// All of it.
     pub total: Option<u64>,
-    /// What can be had now.
+    /// Available now.
     pub free: Option<u64>,
 }
 

@@ -86,10 +86,10 @@ impl XrayGeometry {
         Ok(view)
     }
 
-    /// The geometry of a projection matrix, which maps homogeneous points of the world, mm, to homogeneous pixels (column, row), 0
-    /// at the centre of the first. It says which ray a pixel has, and not where the ray ends: the detector is
-    /// `source_to_detector` mm away, and what lies behind it is not seen. The sign of the matrix does not count; points of
-    /// `in_front` are in front of the source.
+    /// The geometry of a projection matrix, which maps homogeneous points of the world, mm, to homogeneous pixels
+    /// (column, row), 0 at the centre of the first. It determines the ray of a pixel, but not where the ray ends:
+    /// the detector is `source_to_detector` mm away, and anything behind it is not seen. The sign of the matrix
+    /// does not count; points of `in_front` are in front of the source.
     ///
     /// # Errors
     /// A matrix without a source; otherwise as [`new`](Self::new).
@@ -194,14 +194,15 @@ impl XrayGeometry {
         self.place((self.dims[0] as f64 - 1.0) / 2.0, (self.dims[1] as f64 - 1.0) / 2.0)
     }
 
-    /// Where a point is seen: column and row, 0 at the centre of the first pixel; none beside or behind the source.
+    /// The projection of a point: column and row, 0 at the centre of the first pixel; none beside or behind the
+    /// source.
     #[must_use]
     pub fn project(&self, point: Vector3<f64>) -> Option<[f64; 2]> {
         let seen = self.projection() * point.push(1.0);
         (seen.z > 0.0).then(|| [seen.x / seen.z, seen.y / seen.z])
     }
 
-    /// How much larger than it is something at this point is seen; none beside or behind the source.
+    /// The magnification at this point; none beside or behind the source.
     #[must_use]
     pub fn magnification(&self, point: Vector3<f64>) -> Option<f64> {
         let depth = self.normal().dot(&(point - self.source));

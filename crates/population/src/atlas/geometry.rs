@@ -30,7 +30,7 @@ pub(super) const UNIT: f64 = (1u64 << 40) as f64;
 pub struct Geometry {
     /// Its name, for messages.
     pub name: String,
-    /// What it is, and that of each subject in their order.
+    /// Its kind, and the geometry of each subject in their order.
     pub forms: Forms,
 }
 
@@ -97,7 +97,7 @@ impl Geometry {
         Self { name: self.name.clone(), forms }
     }
 
-    /// Checks that each of so many subjects has it, and that corresponding points are as many.
+    /// Checks that each of this many subjects has it, and that corresponding points have equal numbers.
     pub(super) fn check(&self, count: usize) -> Result<()> {
         let wrong = |what: String| PopulationError::Input { file: (&*self.name).into(), what };
         let found = match &self.forms {
@@ -128,7 +128,7 @@ impl Geometry {
         }
     }
 
-    /// The data terms a subject by it to the template, before it is brought to a scale.
+    /// The data terms that draw a subject to the template, before they are set to a scale.
     fn attachment<D: Device>(
         &self,
         subject: usize,
@@ -251,7 +251,7 @@ pub(super) struct Shared<D: Device> {
     pub(super) template: Arc<Vec<TemplateGeometry>>,
     /// At iterations after which the template moves, what pulls it.
     pub(super) tugs: Vec<Tugs<D>>,
-    /// What the energy of points counts: the part of the voxels that the object has.
+    /// The factor of the energy of points: the fraction of the voxels that the object has.
     pub(super) share: f64,
     scale: Scale,
 }
@@ -370,7 +370,7 @@ impl<D: Device> Shared<D> {
         .collect()
     }
 
-    /// The template where a displacement of its grid, voxels, brings it.
+    /// The template moved by a displacement of its grid, voxels.
     pub(super) fn shifted(
         &self,
         device: &D,

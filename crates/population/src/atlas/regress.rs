@@ -44,7 +44,7 @@ impl Kernel {
         self.bandwidth
     }
 
-    /// What the kernel gives at a distance: 1 at 0.
+    /// The value of the kernel at a distance: 1 at 0.
     #[must_use]
     pub fn at(&self, distance: f64) -> f64 {
         (-0.5 * (distance / self.bandwidth).powi(2)).exp()

@@ -141,7 +141,7 @@ impl<D: Device, M: CohortModel<D>> Cohort<'_, D, M> {
 pub(super) struct Saver<'k> {
     checkpoints: Option<&'k Checkpoints<'k>>,
     last: std::time::Instant,
-    /// How far the run had come when it was looked at last.
+    /// The progress of the run when it was last checked.
     course: Course,
 }
 

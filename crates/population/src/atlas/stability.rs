@@ -59,9 +59,9 @@ pub struct Cohorts {
     pub all: bool,
 }
 
-/// Draws `count` different cohorts of `size` of the `subjects`, each subject at most once in a
-/// cohort; where there are no more than `count`, all of them in order. The same seed gives the same
-/// cohorts, whatever is drawn of other sizes.
+/// Draws `count` different cohorts of `size` of the `subjects`, each subject at most once in a cohort; if there are
+/// no more than `count`, all of them in order. The same seed gives the same cohorts, independent of the draws of
+/// other sizes.
 ///
 /// # Errors
 /// A size below 2, or more than there are subjects; no cohorts.

@@ -44,15 +44,15 @@ pub trait Sink: Sync {
     /// A file that cannot be written.
     fn write(&self, item: usize, values: &[f32]) -> Result<()>;
 
-    /// The memory of the host to which the device can bring an image: it is not written then. All
-    /// images of a sink have such, or none.
+    /// Host memory to which the device can download an image directly, without writing a file. All images of a sink
+    /// have it, or none.
     fn resident(&self, item: usize) -> Option<&Mutex<HostBuffer<f32>>> {
         let _ = item;
         None
     }
 }
 
-/// How far corners of grids that count as one may be apart, as part of the smallest spacing.
+/// The largest distance between corners of grids that count as equal, as a fraction of the smallest spacing.
 const SAME_GRID: f64 = 0.01;
 
 /// Image files of one grid.
@@ -121,7 +121,7 @@ impl Files {
         Self { checksums: Some(Arc::new(Mutex::new(none))), ..self }
     }
 
-    /// What was found so far by [`with_checksums`](Self::with_checksums), in the order of the files.
+    /// The checksums so far by [`with_checksums`](Self::with_checksums), in the order of the files.
     #[must_use]
     pub fn checksums(&self) -> Checksums {
         let sums = self.checksums.as_ref();
@@ -244,7 +244,7 @@ impl<'a> Loaded<'a> {
     }
 }
 
-/// What an image in memory is called.
+/// The name of an image in memory.
 fn name(item: usize) -> PathBuf {
     format!("image {item}").into()
 }
@@ -304,7 +304,7 @@ impl Sink for Kept {
     }
 }
 
-/// Images in memory from and to which the device copies directly; a few of them may stand for many.
+/// Images in memory from and to which the device copies directly; a few of them may represent many.
 #[derive(Debug)]
 pub struct Resident {
     images: Vec<HostBuffer<f32>>,

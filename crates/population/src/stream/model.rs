@@ -96,11 +96,11 @@ impl Order {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[allow(non_camel_case_types)] // the literature's names
 pub enum Mapping {
-    /// Upload beside execution and download.
+    /// Upload concurrent with execution and download.
     U_ED,
-    /// Upload and execution beside download.
+    /// Upload and execution concurrent with download.
     UE_D,
-    /// All three beside each other.
+    /// All three concurrent.
     U_E_D,
 }
 
@@ -143,7 +143,7 @@ pub enum Model {
         /// streams`, behind all uploads of that stream.
         streams: Option<usize>,
     },
-    /// Queues that stand for the engines of the hardware.
+    /// Queues that represent the engines of the hardware.
     HardwareAware(Mapping),
     /// A queue a stage, whatever the hardware is (algorithms 9 and 10).
     HardwareIndependent(Order),

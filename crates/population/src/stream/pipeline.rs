@@ -13,7 +13,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use voxalign_compute::cpu::threads;
 
-/// What a stage is called with.
+/// The argument of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
     /// The item.
@@ -118,7 +118,7 @@ enum Failure {
     Panic(Box<dyn Any + Send>),
 }
 
-/// What the threads of a run share.
+/// The state shared by the threads of a run.
 struct State {
     queues: Vec<VecDeque<Submitted>>,
     /// Nothing will be asked for any more.
@@ -179,7 +179,7 @@ impl<'a> Pipeline<'a> {
         self.stages.iter().map(shape).collect()
     }
 
-    /// How many queues a model takes for so many stages and items, at most.
+    /// The number of queues that a model takes for this many stages and items, at most.
     #[must_use]
     pub fn queues(stages: usize, items: usize, model: Model) -> usize {
         match model {
@@ -380,7 +380,7 @@ impl Run<'_, '_> {
         self.changed.notify_all();
     }
 
-    /// Does the tasks of a queue until there are no more.
+    /// Runs the tasks of a queue until there are no more.
     fn serve(&self, queue: usize) {
         // A listener may panic as well; the others must not wait for this thread then.
         let served = catch_unwind(AssertUnwindSafe(|| self.serve_all(queue)));
@@ -468,7 +468,7 @@ struct Gate {
 }
 
 impl Gate {
-    /// What a thread does as it begins.
+    /// The initialisation of a thread.
     fn pass(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.0 += 1;
@@ -478,7 +478,7 @@ impl Gate {
         }
     }
 
-    /// Lets so many threads pass once all of them are there.
+    /// A barrier for this many threads.
     fn open_for(&self, threads: usize) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         while state.0 < threads {

@@ -45,7 +45,7 @@ pub(super) struct Submitted {
     pub(super) last: bool,
 }
 
-/// A queue: so many threads that take tasks in order.
+/// A queue: this many threads that take tasks in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Queue {
     pub(super) name: String,
@@ -191,7 +191,7 @@ impl Plan {
     }
 }
 
-/// What a task waits for: the end of stage `.0` of item `.1`, for each.
+/// The dependencies of a task: the end of stage `.0` of item `.1`, for each.
 pub(super) fn dependencies(
     rings: &[Ring],
     first_item: usize,

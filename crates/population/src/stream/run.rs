@@ -63,8 +63,8 @@ struct Sizes {
 }
 
 impl Sizes {
-    /// For a model and so many items; `base` are those between the stages of the device, and `keep`
-    /// items are looked at later.
+    /// For a model and this many items; `base` are the buffers between the stages of the device, and `keep` items
+    /// are used again later.
     fn new(options: &StreamOptions, items: usize, base: usize, keep: usize) -> Self {
         let readers = options.readers.max(1);
         match options.model {
@@ -389,8 +389,8 @@ pub fn miso<D: Device, O: Miso<D>>(
     Ok(Streamed { value, trace, order, bytes: [bytes(arrivals.ring.len()), bytes(sizes.device)] })
 }
 
-/// A bound on the absolute value of all voxels, by which sums in fixed point are scaled: that which the source
-/// knows, or else the largest value, for which all images are gone through once.
+/// A bound on the absolute value of all voxels, which scales sums in fixed point: the one that the source knows, or
+/// else the largest value, from an extra pass over all images.
 ///
 /// # Errors
 /// As [`miso`].

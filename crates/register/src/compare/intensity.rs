@@ -86,7 +86,7 @@ struct Pairs<'a> {
     mask: Option<&'a [f32]>,
 }
 
-/// What one pass finds.
+/// The sums of one pass.
 struct Sums {
     voxels: usize,
     not_finite: usize,

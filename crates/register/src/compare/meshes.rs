@@ -5,7 +5,8 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use voxalign_image::{Mesh, Vector3, memory};
 
-/// How far two meshes lie apart, mm: from every vertex of one to the nearest place of the other, both ways.
+/// Distances between two meshes, mm: from every vertex of one to the nearest point of the other, in both
+/// directions.
 ///
 /// Vertices count by the area (of curves the length) of the elements around them, so that a mesh that is finer somewhere
 /// does not count more there.
@@ -116,7 +117,7 @@ fn distances(from: &Elements, to: &Elements) -> Result<Vec<(f64, f64)>, CompareE
     Ok(memory::par_collected(each)?)
 }
 
-/// How far each of some points is from the nearest place of a mesh, mm.
+/// The distance of each point from the nearest point of a mesh, mm.
 ///
 /// # Errors
 /// [`CompareError::Points`] where the mesh has no vertex that belongs to anything.

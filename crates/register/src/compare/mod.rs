@@ -51,7 +51,7 @@ pub enum CompareError {
     /// Two images that must lie on one grid do not.
     #[error("{0}; resample one onto the other first, for instance by `voxalign apply`")]
     Grids(ImageError),
-    /// The memory for what is compared could not be had.
+    /// Not enough memory for the comparison.
     #[error(transparent)]
     Memory(ImageError),
     /// No voxel is left to compare.
@@ -74,13 +74,13 @@ pub enum CompareError {
     /// A point set without points, or with one that is not a number.
     #[error("the points cannot be compared: {why}")]
     Points {
-        /// What is wrong.
+        /// The problem.
         why: String,
     },
     /// Too few histogram bins.
     #[error("{bins} histogram bins are too few; at least 2 are needed")]
     Bins {
-        /// What was asked for.
+        /// The requested number.
         bins: usize,
     },
 }

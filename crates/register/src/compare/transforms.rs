@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use voxalign_image::{Grid, Transform, Vector3, Volume, memory};
 
-/// How far two transforms carry the voxels of a grid apart, mm.
+/// Distances between the positions to which two transforms map the voxels of a grid, mm.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TransformScores {
     /// Number of voxels compared.

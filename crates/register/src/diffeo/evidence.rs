@@ -11,7 +11,7 @@ use nalgebra::{Matrix4, Matrix4x3};
 use serde::{Deserialize, Serialize};
 use voxalign_image::{Affine, Transform, Vector3};
 
-/// What images say of a deformation.
+/// Evidence for a deformation.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct DeformationEvidence {
     /// Of the affine map that it starts from.
@@ -20,11 +20,12 @@ pub struct DeformationEvidence {
     pub straight: Evidence,
     /// Of the deformed moving image, as it lies on the fixed one.
     pub deformed: Evidence,
-    /// What the whole images say of the affine map that is nearest over all that is foreground, where masks keep some of them.
+    /// Evidence of the whole images under the affine map nearest to the transform over the whole foreground, where
+    /// masks exclude part of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unmasked: Option<Unmasked>,
-    /// How far the whole is from that affine map: the root mean square over the foreground, as a part of its mean
-    /// distance from its middle.
+    /// How far the whole transform is from that affine map: the root mean square over the foreground, as a fraction
+    /// of its mean distance from its centre.
     pub bent: f64,
 }
 
@@ -69,11 +70,12 @@ impl DeformationEvidence {
     }
 }
 
-/// How far the nearest map is drawn to the start, as a part of what the points tell: where they lie in a plane they say
-/// nothing of what is across it.
+/// The strength of the prior that draws the nearest map to the start, relative to the data: coplanar points do not
+/// determine the direction across their plane.
 const RIDGE: f64 = 1e-6;
 
-/// The affine map that is nearest to a transform at some points of the fixed world, and the root mean square of what is left, mm.
+/// The affine map nearest to a transform at given points of the fixed world, and the root mean square of the
+/// residuals, mm.
 fn nearest(start: &Affine, whole: &Transform, points: &[Vector3<f64>]) -> (Affine, f64) {
     let n = points.len().max(1) as f64;
     let centre = points.iter().sum::<Vector3<f64>>() / n;

@@ -6,7 +6,7 @@ use crate::multiscale::ScaleRecord;
 use crate::verdict::{Check, Remedy, Verdict};
 use voxalign_options::text;
 
-/// What is known of a result.
+/// The findings on a result.
 pub(super) struct Findings<'a> {
     pub(super) measures: &'a FieldMeasures,
     pub(super) scales: &'a [ScaleRecord],

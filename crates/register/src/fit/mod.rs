@@ -42,8 +42,8 @@ impl PointPairs {
         Ok(Self { fixed, moving, each: Vec::new() })
     }
 
-    /// The same with weights of the pairs, 0 or more: how reliable they are beside each other. One of weight 0 is
-    /// measured, and does nothing else.
+    /// The same with weights of the pairs, 0 or more: their relative reliability. A pair of weight 0 is measured
+    /// only.
     ///
     /// # Errors
     /// [`Option`](RegisterError::Option) where there are not as many as pairs, one is negative or not finite, or
@@ -84,7 +84,7 @@ impl PointPairs {
         [&self.fixed, &self.moving]
     }
 
-    /// What a pair counts.
+    /// The weight of a pair.
     #[must_use]
     pub fn weight(&self, index: usize) -> f64 {
         self.each.get(index).copied().unwrap_or(1.0)
@@ -187,8 +187,8 @@ impl PointFit {
 /// The extent across, as a part of that along, below which points count as being in one line or plane: with
 /// points that are 1 mm off and 50 mm apart, a turn or a scale across would be nothing but their errors.
 const FLAT: f64 = 0.05;
-/// How far an affine map is drawn to the similarity, as a part of the largest spread squared: it says what
-/// points in a thin slab do not, and moves others by less than a thousandth of a voxel.
+/// The strength of the prior that draws an affine map to the similarity, as a fraction of the largest spread
+/// squared: it determines what points in a thin slab do not, and moves others by less than a thousandth of a voxel.
 const RIDGE: f64 = 1e-5;
 /// Rounds of the alternation between rotation and three scales.
 const ROUNDS: usize = 200;

@@ -51,7 +51,7 @@ pub(super) fn distinct(
     stage::distinct(candidates, spacing, most, |a, b| apart(a, b, model))
 }
 
-/// How far two poses are apart, mm at the model's radius.
+/// The distance between two poses, mm at the model's radius.
 fn apart(a: &Pose, b: &Pose, model: &Model) -> f64 {
     let turn = angle(&a.rotation, &b.rotation) * model.radius;
     let zoom = (a.log_scale - b.log_scale).norm() * model.radius;

@@ -114,7 +114,7 @@ pub(super) enum Source<'a, D: Device> {
     PreparedUnmasked(&'a PreparedFixed<D>, Box<DeviceMoving<D>>),
 }
 
-/// What a source has of the fixed image.
+/// The parts of the fixed image in a source.
 pub(super) enum FixedSide<'a, D: Device> {
     /// Values as they were read, and what they weigh.
     Read(Values<'a, D>, Option<D::Buffer<f32>>),

@@ -41,7 +41,7 @@ pub(super) struct Problem<D: Device> {
     images: std::vec::IntoIter<(Scaled<D>, Scaled<D>)>,
 }
 
-/// The freedom that the degrees of freedom stand for.
+/// The freedom that a number of degrees of freedom means.
 fn freedom_of(dof: usize, flat: bool) -> Result<Freedom> {
     match (dof, flat) {
         (3, true) | (6, false) => Ok(Freedom::Rigid),
@@ -125,7 +125,7 @@ impl<D: Device> Problem<D> {
         start(init, &self.fixed_grid, &self.moving_grid, &self.moments, self.largest)
     }
 
-    /// What to say of a start.
+    /// Remarks on a start.
     pub(super) fn remarks_on(&self, init: &Init) -> Result<Vec<Text>> {
         let Init::Landmarks(pairs) = init else { return Ok(Vec::new()) };
         let found = fit(pairs, &self.fixed_grid, &self.moving_grid, self.largest)?;
@@ -137,7 +137,7 @@ impl<D: Device> Problem<D> {
         field_overlap(&self.fixed_grid, &self.moving_grid, map)
     }
 
-    /// The objective of the next stage, and its record, which says what it is made of.
+    /// The objective of the next stage, and its record, which describes it.
     pub(super) fn next(
         &mut self,
         device: &D,

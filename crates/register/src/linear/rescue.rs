@@ -41,7 +41,7 @@ impl Way {
     }
 }
 
-/// What can be tried, the most promising first.
+/// The fallbacks, the most promising first.
 fn plans(options: &AffineOptions, flat: bool, masked: bool) -> Vec<Way> {
     let used = options.first_similarity();
     let costs: [Similarity; 3] =

@@ -7,11 +7,11 @@ use crate::verdict::{Check, Remedy, Verdict};
 use voxalign_image::{Affine, Transform, Vector3};
 use voxalign_options::{Text, text};
 
-/// What is known of a result.
+/// The findings on a result.
 pub(super) struct Findings {
-    /// What the images say.
+    /// Evidence of the images.
     pub(super) evidence: Evidence,
-    /// What the whole images say, where masks keep some of them.
+    /// Evidence of the whole images, where masks exclude part of them.
     pub(super) unmasked: Option<Unmasked>,
     pub(super) cost_before: f64,
     pub(super) cost_start: f64,

@@ -61,7 +61,7 @@ pub struct GreedyModel<D: Device> {
     work: Option<Work<D>>,
 }
 
-/// What a step needs.
+/// The workspace of a step.
 struct Work<D: Device> {
     mover: Mover<D>,
     /// Room for the images of the only subject, where they are.

@@ -42,8 +42,9 @@ impl Largest {
     }
 }
 
-/// How far points may go beyond what their stiffness says: it is that of shapes that lie on each other, and far too
-/// much where they are far apart. Longer steps while they pay, shorter ones where they led uphill.
+/// How far points may move beyond the step that their stiffness suggests, which suits shapes that overlap and is
+/// far too stiff where they are far apart. Longer steps while they reduce the energy, shorter ones after they
+/// raised it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Trust {
     factor: f64,
@@ -131,8 +132,8 @@ impl<D: Device> PointState<D> {
         self.held.iter_mut().flatten().flat_map(Held::buffers)
     }
 
-    /// All that is not, which says what [buffers](Self::buffers) there are too; nothing before the first step of a scale. Waits
-    /// for the last step.
+    /// The rest of the state, including which [buffers](Self::buffers) there are; nothing before the first step of
+    /// a scale. Waits for the last step.
     ///
     /// # Errors
     /// What failed on the device.

@@ -51,7 +51,7 @@ impl View<'_> {
 pub struct Sampling {
     /// The part of all, above 0 to 1.
     pub fraction: f64,
-    /// What the draw begins with.
+    /// The random seed of the draw.
     pub seed: u64,
     /// Whether every evaluation draws others, one after the other from the seed on; without, an objective keeps its own.
     pub anew: bool,
@@ -132,8 +132,8 @@ impl<'a, D: Device> XrayObjective<'a, D> {
         Ok(Prepared { geometry, image, counted, without, most, drawn })
     }
 
-    /// What simulated images have at most: a little more than the image at a pose has, and the one where the CT is in the middle of
-    /// what counts.
+    /// The largest extent of simulated images: a little more than the image at a pose, and than the one with the CT
+    /// centred in the views.
     fn most(
         &self,
         geometry: &XrayGeometry,
@@ -246,7 +246,7 @@ impl<'a, D: Device> XrayObjective<'a, D> {
         &self.views[view].geometry
     }
 
-    /// Has a view taken from elsewhere from now on.
+    /// Changes the geometry of a view from now on.
     pub(crate) fn take_from(&mut self, view: usize, geometry: &XrayGeometry) {
         self.views[view].geometry = *geometry;
     }

@@ -23,7 +23,7 @@ pub struct SeenPoint<'a> {
 pub struct PointPose {
     /// From the room to the world of the CT; rigid.
     pub pose: Affine,
-    /// How far from their points they are seen under it, at the detector: the root mean square, mm.
+    /// The reprojection error at the detector, root mean square, mm.
     pub residual: f64,
 }
 
@@ -33,9 +33,9 @@ const REFINED: usize = 24;
 /// Steps of a refinement.
 const STEPS: usize = 60;
 
-/// Finds the pose under which points are seen nearest to where they are, in least squares at the detector: from many rotations, each with
-/// the translation that brings the points next to their rays, by the steps of Levenberg and Marquardt. It takes four points that one
-/// view shows, or three that are seen six times in several views.
+/// Finds the pose with the least squared reprojection error of points at the detector: from many rotations, each
+/// with the translation that moves the points nearest to their rays, by Levenberg-Marquardt steps. It takes four
+/// points in one view, or three that are seen six times in several views.
 ///
 /// # Errors
 /// Too few points; collinear points; none in front of all sources.
@@ -94,7 +94,7 @@ struct Problem<'a> {
 }
 
 impl Problem<'_> {
-    /// With the translation that brings the points next to their rays.
+    /// With the translation that moves the points nearest to their rays.
     fn beside(&self, rotation: Matrix3<f64>) -> Option<Placed> {
         let (mut all, mut sum) = (Matrix3::zeros(), Vector3::zeros());
         for one in self.seen {
@@ -107,7 +107,7 @@ impl Problem<'_> {
         Some(Placed { rotation, middle: all.try_inverse()? * sum })
     }
 
-    /// How far each point is from where it is seen, along columns and rows, mm.
+    /// The reprojection error of each point along columns and rows, mm.
     fn residuals(&self, placed: &Placed) -> Option<DVector<f64>> {
         let mut all = Vec::with_capacity(2 * self.seen.len());
         for one in self.seen {

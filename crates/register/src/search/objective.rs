@@ -14,8 +14,8 @@ pub struct Evaluation {
     pub overlap: f64,
 }
 
-/// Costs of affine maps from the fixed to the moving world, with the derivative in the map's twelve numbers
-/// where asked for; a transform model brings it to its own parameters.
+/// Costs of affine maps from the fixed to the moving world, with the derivative in the map's twelve entries where
+/// asked for; a transform model converts it to its own parameters.
 pub trait Objective {
     /// Preferred batch size: how many maps to evaluate at once.
     fn batch(&self) -> usize;

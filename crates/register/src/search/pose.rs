@@ -66,8 +66,8 @@ impl Pose {
     }
 }
 
-/// The most that a step changes a parameter, mm: images that tell nothing of each other give derivatives that
-/// tell nothing either, and a search must not leave the numbers.
+/// The largest change of a parameter in a step, mm: images that share nothing give meaningless derivatives, and a
+/// search must stay finite.
 const STEP: f64 = 1e6;
 /// The largest logarithm of a scale, for the same reason.
 const LOG_SCALE: f64 = 14.0;

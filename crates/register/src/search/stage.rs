@@ -65,7 +65,7 @@ impl StageRecord {
     }
 }
 
-/// Tells that a stage begins, of so many.
+/// Reports the start of a stage, of this many.
 pub(crate) fn begin(progress: &dyn Progress, name: &str, index: usize, count: usize) {
     progress.event(&Event::StageStart {
         index,
@@ -120,7 +120,7 @@ impl<'a> Stage<'a> {
         self.done = (from, to - from);
     }
 
-    /// Counts evaluations, and tells of them and of the part of the present work that is done.
+    /// Counts evaluations, and reports them and the fraction of the current work that is done.
     ///
     /// # Errors
     /// [`Stopped`](RegisterError::Stopped) where the listener asks for it.

@@ -9,8 +9,8 @@ pub struct PendingEnergy {
     terms: Vec<Term>,
 }
 
-/// What is added to an energy: `weight · value / divisor`, for the mean of the values. It does not depend on
-/// the order of two.
+/// The contribution to an energy: `weight · value / divisor`, for the mean of the values. It does not depend on the
+/// order of two.
 #[derive(Debug)]
 struct Term {
     values: Vec<Pending>,

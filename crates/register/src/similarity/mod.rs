@@ -77,7 +77,7 @@ impl<D: Device> Images<'_, D> {
     }
 }
 
-/// What a kind of similarity is.
+/// What a kind of similarity implements.
 pub trait Kind: Parameters {
     /// As a function of sums over an overlap, where it is one: for affine maps.
     fn of_sums(&self) -> Option<OfSums> {
@@ -199,7 +199,7 @@ impl Similarity {
         each_similarity!(self, kind => kind.has_energy())
     }
 
-    /// The same with so many bins, where it has a histogram.
+    /// The same with this many bins, where it has a histogram.
     #[must_use]
     pub fn with_bins(mut self, bins: usize) -> Self {
         match &mut self {

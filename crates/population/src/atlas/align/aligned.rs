@@ -4,7 +4,7 @@ use voxalign_image::{Affine, Grid};
 use voxalign_register::Verdict;
 use voxalign_register::linear::AffineOptions;
 
-/// How subjects are brought to a common space.
+/// Options of the alignment of subjects in a common space.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AlignOptions {
     /// The registration of each subject to the mean of all; `None` takes the maps of the source as
@@ -43,6 +43,6 @@ pub struct Aligned {
     pub kept: Vec<usize>,
     /// For each of them the map from the world of the atlas to that of its images.
     pub affines: Vec<Affine>,
-    /// What each registration of the last round says of itself; empty without registrations.
+    /// The verdict of each registration of the last round; empty without registrations.
     pub verdicts: Vec<Verdict>,
 }

@@ -225,7 +225,7 @@ fn affine_mean<D: Device>(team: &Team<D>, grid: &Grid, source: &dyn Source) -> R
     team.ranks().agree(own())
 }
 
-/// Registers every subject to a mean, in a round of several; what the registrations say of themselves.
+/// Registers every subject to a mean, in one of several rounds; returns the verdicts of the registrations.
 fn registered<D: Device>(
     team: &Team<D>,
     mean: &Volume<f32>,

@@ -11,7 +11,7 @@ use voxalign_register::diffeo::calibrate::foreground_threshold;
 use voxalign_register::diffeo::clip::foreground_box;
 use voxalign_register::model::solver::SolverKind;
 
-/// What of a subject's image counts for where it is.
+/// The outline of a subject in its image.
 pub(super) struct Outline {
     /// The corners of the box around its foreground, its world.
     corners: [Vector3<f64>; 8],

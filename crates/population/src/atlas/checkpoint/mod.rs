@@ -34,7 +34,7 @@ pub struct Checkpoints<'a> {
     pub folder: &'a Path,
     /// The time from one to the next.
     pub every: Duration,
-    /// What the run is of: a run goes on only from a checkpoint that has the same text.
+    /// The identity of the run: a run resumes only from a checkpoint with the same text.
     pub key: &'a str,
     /// The kind of device that computes, as `--device` names it, such as `cpu` or `cuda`: another kind gives other
     /// bits, so that a run does not go on from its checkpoints.
@@ -53,7 +53,7 @@ pub(super) struct Saved {
     pub(super) snapshots: Vec<Snapshot>,
     /// The geometry of the template: the number of a subject, and vertices.
     pub(super) geometry: Vec<(usize, Vec<[f64; 3]>)>,
-    /// What the energy of points counts.
+    /// The factor of the energy of points.
     pub(super) share: f64,
     /// The model of the devices, such as `NVIDIA H200`.
     pub(super) model: String,
@@ -83,7 +83,7 @@ const ALIGNED: [&str; 2] = ["aligned.state", "aligned-copy.state"];
 const STATE: &str = "course.state";
 const TEMPLATE: &str = "template.state";
 
-/// How far a run has come, for its stamp.
+/// The progress of a run, for its stamp.
 fn position(iteration: usize, course: &Course) -> [u64; 3] {
     [course.records.len(), iteration, course.energies.len()].map(|n| n as u64)
 }
@@ -151,7 +151,7 @@ impl Checkpoints<'_> {
         Ok(place)
     }
 
-    /// Makes a place the one that a run goes on from, once all ranks have written what is theirs.
+    /// Makes a place the one that a run resumes from, once all ranks have written their parts.
     pub(super) fn end(&self, place: &Place, saved: &Saved, template: &[Vec<f32>]) -> Result<()> {
         sealed::write(&place.folder.join(TEMPLATE), &place.stamp, &(), template)?;
         sealed::replace(&place.folder.join(STATE), &place.stamp, saved)?;
@@ -234,8 +234,8 @@ impl Checkpoints<'_> {
         Ok(Ok(place))
     }
 
-    /// Keeps the common space of the subjects, for which there is no checkpoint yet: an older one, which may
-    /// be of another run, goes.
+    /// Saves the common space of the subjects before there is a checkpoint; an older one, which may be of another
+    /// run, is removed.
     ///
     /// # Errors
     /// A folder that cannot be written.
@@ -333,8 +333,8 @@ impl Checkpoints<'_> {
     }
 }
 
-/// What is found of a place with a file that cannot be used. Too little memory to read one ends the search:
-/// an older place would take as much.
+/// The outcome for a place with an unusable file. Too little memory to read one ends the search: an older place
+/// would take as much.
 fn at_fault<T>(path: PathBuf, fault: Fault) -> Result<std::result::Result<T, (PathBuf, Fault)>> {
     match fault {
         Fault::Memory(refused) => Err(refused.into()),

@@ -20,18 +20,18 @@ const MAGIC: &[u8; 8] = b"VXSTATE2";
 /// Bytes of a checksum.
 const SUM: u64 = 32;
 
-/// What a file is of. Files of one stamp have the same bytes, whoever wrote them.
+/// The stamp of a file. Files of one stamp have the same bytes, whoever wrote them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Stamp {
-    /// The checksum of what the run is of.
+    /// The checksum of the run's identity.
     pub(super) key: String,
     /// The kind of device, such as `cpu`.
     pub(super) device: String,
-    /// How far the run had come: scales that were over, iterations, energies of the scale.
+    /// The progress of the run: completed scales, iterations, energies of the scale.
     pub(super) at: [u64; 3],
 }
 
-/// What is in a file.
+/// The content of a file.
 #[derive(Debug)]
 pub(super) struct Content<T> {
     pub(super) stamp: Stamp,
@@ -46,7 +46,7 @@ pub(super) enum Fault {
     Missing,
     /// It is not as it was written, in words.
     Damaged(String),
-    /// There is no memory to read it: no fault of the file.
+    /// There is not enough memory to read it: no fault of the file.
     Memory(OutOfMemory),
 }
 
@@ -87,7 +87,7 @@ pub(super) fn write<T: Serialize>(
     write_as(path, &name_of(path), stamp, value, buffers)
 }
 
-/// The name that is in a file, so that one that was put in the place of another is seen.
+/// The name stored in a file, so that a file put in place of another is noticed.
 fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -223,7 +223,7 @@ impl HostPack {
         Ok(())
     }
 
-    /// Makes room for what steps changed, or all of what the device has.
+    /// Makes room for the buffers that steps changed, or for all of the subject's buffers.
     pub(in crate::atlas) fn fit_to<D: Transfer>(
         &mut self,
         device: &D,

@@ -8,9 +8,9 @@ use voxalign_image::memory::amount;
 /// What memory an atlas may take.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct MemoryOptions {
-    /// Bytes of each device; by default nine tenths of what is free.
+    /// Bytes of each device; by default nine tenths of the free memory.
     pub device: Option<u64>,
-    /// Bytes of the host for subjects that are not on the device; by default six tenths of what is free.
+    /// Bytes of the host for subjects that are not on the device; by default six tenths of the free memory.
     pub host: Option<u64>,
     /// The folder for subjects that neither has room for, by default that of temporary files; each device
     /// makes one of its own in it, which goes with the run.
@@ -46,7 +46,7 @@ pub struct MemoryPlan {
     pub away_bytes: u64,
 }
 
-/// What the subjects of a device need, bytes.
+/// The needs of the subjects of a device, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::atlas) struct Needs {
     pub(in crate::atlas) subjects: usize,
@@ -56,7 +56,7 @@ pub(in crate::atlas) struct Needs {
     pub(in crate::atlas) warped: u64,
     /// Its images at full resolution.
     pub(in crate::atlas) images: u64,
-    /// What all share.
+    /// Shared by all.
     pub(in crate::atlas) shared: u64,
 }
 
@@ -64,7 +64,7 @@ pub(in crate::atlas) struct Needs {
 pub(in crate::atlas) const SLOTS: usize = 3;
 
 impl MemoryPlan {
-    /// The best that fits into so many bytes of the device and of the host, where these are known.
+    /// The best plan that fits into this many bytes of the device and of the host, where these are known.
     pub(in crate::atlas) fn new(needs: &Needs, device: Option<u64>, host: Option<u64>) -> Self {
         let count = needs.subjects as u64;
         let mut plan = Self {

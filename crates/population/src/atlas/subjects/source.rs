@@ -17,12 +17,12 @@ pub struct Images {
     pub as_they_are: Vec<usize>,
 }
 
-/// What is known of a subject before its images are read.
+/// Facts about a subject before its images are read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Subject {
     /// Its name, for messages and folders.
     pub name: String,
-    /// What it counts among the others, above 0.
+    /// Its weight among the others, above 0.
     pub weight: f64,
     /// From the world of the atlas to that of its images.
     pub affine: Affine,
@@ -58,7 +58,7 @@ pub trait Source: Sync {
         Ok(Size { channels: loaded.channels.len(), voxels })
     }
 
-    /// What the subjects have beside images, each of them in the order of [`subjects`](Self::subjects).
+    /// The geometry of the subjects besides images, each item in the order of [`subjects`](Self::subjects).
     fn geometry(&self) -> &[Geometry] {
         &[]
     }
@@ -85,7 +85,7 @@ impl InMemory {
         Self { subjects, images, geometry: Vec::new() }
     }
 
-    /// With what they have beside images, in the same order.
+    /// With their geometry, in the same order.
     #[must_use]
     pub fn with_geometry(self, geometry: Vec<Geometry>) -> Self {
         Self { geometry, ..self }

@@ -11,7 +11,7 @@ use voxalign_options::{Text, text};
 use voxalign_register::limits::ATLAS;
 use voxalign_register::{Check, Remedy, Verdict};
 
-/// What is judged of a subject.
+/// The findings on a subject.
 #[derive(Debug, Clone, Copy)]
 pub struct Judged<'a> {
     /// Its name.
@@ -86,8 +86,9 @@ pub fn judge(atlas: &Atlas, subjects: &[Judged<'_>]) -> (Verdict, Vec<bool>) {
     (Verdict::new(checks, remarks), unlike)
 }
 
-/// Whether all subjects belong to the others, given how each correlates with them and what information it has of them: none tells little of
-/// them, and the affine registration of each to the mean is good. And which are unlike, which may be for what is cut off.
+/// Whether all subjects belong together, given the correlation of each with the others and the information that
+/// they share: each shares enough, and the affine registration of each to the mean is good. Also returns which are
+/// unlike the others, which may be because they are cropped.
 fn belonging(
     subjects: &[Judged<'_>],
     correlations: &[f64],
@@ -115,7 +116,7 @@ fn belonging(
     (check.of(names).or(Remedy::LookAtSubjects), unlike)
 }
 
-/// What to say of subjects that are one image: the same numbers give the same bits.
+/// Remarks on subjects that are the same image: the same numbers give the same bits.
 fn copies(subjects: &[Judged<'_>], correlations: &[[f64; 2]]) -> Vec<String> {
     let mut said = Vec::new();
     for (i, (one, own)) in subjects.iter().zip(correlations).enumerate() {

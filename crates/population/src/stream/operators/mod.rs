@@ -24,7 +24,7 @@ pub use window::WindowMean;
 use crate::error::{PopulationError, Result};
 use voxalign_compute::{Device, Dims};
 
-/// What is known of the images before they are there.
+/// Facts about the images before they are loaded.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stack {
     /// Sizes, voxels.
@@ -54,8 +54,8 @@ pub trait Mimo<D: Device>: Sync {
     /// Too little memory; an option that does not suit the images.
     fn workspace(&self, device: &D, stack: &Stack) -> Result<Self::Work>;
 
-    /// Whether numbers are brought to the host in the middle, by [`measure`](Self::measure): a host
-    /// program of one thread would stand still for it.
+    /// Whether numbers are downloaded to the host in the middle, by [`measure`](Self::measure): a single-threaded
+    /// host program would stall for it.
     fn synchronises(&self) -> bool {
         false
     }
@@ -86,7 +86,7 @@ pub trait Mimo<D: Device>: Sync {
 /// Multiple inputs, a single output: an image or a few numbers. The result is the same for any order of the
 /// images.
 pub trait Miso<D: Device>: Sync {
-    /// What has been made of the images so far.
+    /// The accumulated result so far.
     type State: Send;
     /// The result.
     type Output;

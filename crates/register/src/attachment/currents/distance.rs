@@ -33,18 +33,18 @@ pub use sums::{Summation, Sums, TooLarge, decide, too_large};
 /// a step late, and it may go on meanwhile.
 const AHEAD: f64 = 0.5;
 
-/// What is summed for every element of the shape that moves.
+/// Sums for every element of the moving shape.
 struct Found<D: Device> {
     by_moment: D::Buffer<f32>,
     by_centre: D::Buffer<f32>,
 }
 
-/// A grid with the masses of what stays.
+/// A grid with the masses of the fixed shape.
 struct OnGrid<D: Device> {
     mesh: ParticleMesh<D>,
     target: D::Buffer<f32>,
     masses: D::Buffer<f32>,
-    /// How far a shape may go before it leaves its room, mm.
+    /// How far a shape may move before it leaves its grid, mm.
     room: f64,
 }
 
@@ -56,12 +56,12 @@ pub struct ShapeDistance<D: Device> {
     topology: Option<Topology<D>>,
     /// From where coordinates on the device count, mm.
     origin: Vector3<f64>,
-    /// Centres of what moves, where its vertices are not they; on a grid they are in voxels from then on.
+    /// Centres of the moving elements, where these are not its vertices; in voxels after they were put on a grid.
     centres: D::Buffer<f32>,
     points: Option<D::Buffer<f32>>,
     moments: D::Buffer<f32>,
     found: Found<D>,
-    /// What the target adds, pair by pair.
+    /// The contribution of the target, pair by pair.
     by_target: Option<Found<D>>,
     target: Placed<D>,
     /// `⟨B, B⟩`

@@ -36,7 +36,7 @@ pub fn usual(shape: KernelShape) -> f64 {
     }
 }
 
-/// What the kernel has lost where the torus closes.
+/// The kernel's value that is lost where the torus closes.
 const NOTHING: f64 = 1e-7;
 /// The most voxels of a grid.
 pub(super) const MOST_VOXELS: usize = 1 << 28;
@@ -210,7 +210,8 @@ impl<D: Device> ParticleMesh<D> {
         Ok(&self.values)
     }
 
-    /// What was convolved last, at points, and the derivative in the points of its product with `moments`, by voxels.
+    /// The result of the last convolution at points, and the derivative of its product with `moments` in the
+    /// points, in voxels.
     ///
     /// # Errors
     /// What fails on the device.

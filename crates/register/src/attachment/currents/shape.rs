@@ -4,7 +4,7 @@ use crate::error::{RegisterError, Result};
 use voxalign_compute::ops::simplices::Element;
 use voxalign_image::Vector3;
 
-/// What a shape is made of.
+/// The elements of a shape.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Elements {
     /// Points, each with a mass.
@@ -82,7 +82,7 @@ impl Shape {
         Ok(shape)
     }
 
-    /// The same elements with their vertices elsewhere, mm.
+    /// The same elements with other vertex positions, mm.
     ///
     /// # Errors
     /// Another number of vertices; one that is not finite.
@@ -192,7 +192,7 @@ impl Shape {
         shares
     }
 
-    /// The components of what is compared.
+    /// The components of the elements' values.
     #[must_use]
     pub fn components(&self) -> usize {
         match &self.elements {

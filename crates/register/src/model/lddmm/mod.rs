@@ -84,7 +84,7 @@ struct Work<D: Device> {
     checkpoints: Vec<D::Buffer<f32>>,
 }
 
-/// What the energies of points are in the gradient of velocities.
+/// The weights of the energies of points in the gradient of velocities.
 struct Stiff<D: Device> {
     /// How stiff they are, once for each component of the velocity: see [`Work::stiffness`].
     along: D::Buffer<f32>,

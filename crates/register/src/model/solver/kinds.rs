@@ -48,7 +48,7 @@ impl Operator {
     }
 }
 
-/// What a kind of solver is.
+/// What a kind of solver implements.
 pub trait Kind: Parameters {
     /// The operator that it inverts, where it inverts one.
     fn operator(&self) -> Option<&Operator> {

@@ -82,7 +82,7 @@ pub struct SymmetricModel<D: Device> {
     work: Option<Work<D>>,
 }
 
-/// What a step needs: of the fixed and of the moving side.
+/// The workspace of a step: for the fixed and the moving side.
 struct Work<D: Device> {
     mover: Mover<D>,
     /// The images on the grid, one a channel.
@@ -156,7 +156,7 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
         middle_grid(fixed, moving, &square_root(affine)?)
     }
 
-    /// The mean of both, each brought to the middle.
+    /// The mean of both, each warped to the midpoint.
     fn volume([fixed, moving]: [f64; 2], affine: &Affine) -> f64 {
         let half = affine.matrix.determinant().abs().sqrt();
         0.5 * (fixed * half + moving / half)

@@ -35,7 +35,7 @@ pub struct Ellipsoid {
     pub half_axes: Vector3<f64>,
     /// Turns the axes of the world to its own.
     pub rotation: Rotation3<f64>,
-    /// What it adds to the attenuation, per mm.
+    /// Its contribution to the attenuation, 1/mm.
     pub value: f64,
 }
 
@@ -99,7 +99,7 @@ impl Phantom {
         Self { ellipsoids }
     }
 
-    /// What it is made of.
+    /// Its parts.
     #[must_use]
     pub fn ellipsoids(&self) -> &[Ellipsoid] {
         &self.ellipsoids

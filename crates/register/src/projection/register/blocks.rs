@@ -7,10 +7,10 @@ use nalgebra::{Matrix2, Vector2};
 use voxalign_compute::Device;
 use voxalign_image::{Affine, memory};
 
-/// Columns and rows of a block, and how far blocks are apart, pixels.
+/// Columns and rows of a block, and the distance between blocks, pixels.
 const SIDE: usize = 12;
 const STRIDE: usize = 6;
-/// How far outlines are looked for on either side, pixels, and in how many steps a pixel.
+/// The search range for outlines to either side, pixels, and the number of steps per pixel.
 const REACH: i32 = 4;
 const STEPS: i32 = 2;
 /// The part of the blocks that see the CT which have the strongest outlines, and count.
@@ -19,8 +19,8 @@ const STRONG: f64 = 0.5;
 /// How outlines of a view lie on those of the simulated image.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outlines {
-    /// How far outlines of blocks are from where the pose has them, across themselves: the median, mm at the place of the CT. Blocks that
-    /// have nothing in common give half of what is looked at, two pixels.
+    /// The distance of outlines in blocks from where the pose puts them, across the outline: the median, mm at the
+    /// place of the CT. Blocks that have nothing in common give half of the search range, two pixels.
     pub apart: f64,
     /// The correlation of gradients within blocks: the median.
     pub alike: f64,
@@ -63,7 +63,7 @@ impl Gradients {
         Ok(Self { dims, values })
     }
 
-    /// Linearly interpolated; none outside, and none where they are no numbers.
+    /// Linearly interpolated; none outside, and none where values are not finite.
     fn at(&self, x: f64, y: f64) -> Option<Vector2<f64>> {
         let [w, h] = self.dims;
         if !(x >= 0.0 && y >= 0.0 && x <= (w - 1) as f64 && y <= (h - 1) as f64) {
@@ -121,7 +121,7 @@ fn blocks(simulated: &Gradients, image: &[f32]) -> Vec<Block> {
     all
 }
 
-/// The correlation of the gradients of a block with those of the X-ray image, so many pixels across.
+/// The correlation of the gradients of a block with those of the X-ray image, shifted by this many pixels.
 fn correlation(block: &Block, simulated: &Gradients, taken: &Gradients, by: f64) -> Option<f64> {
     let w = simulated.dims[0];
     let [x, y] = block.corner;

@@ -13,11 +13,11 @@ use voxalign_image::{Affine, Vector3, Volume, XrayGeometry, memory};
 
 /// Pixels that are worth comparing at a scale, of each view.
 pub(super) const WORTH: f64 = 16384.0;
-/// Pixels that a sparse draw has at least: fewer tell too little at coarse scales.
+/// The least number of pixels of a sparse draw: fewer are too few at coarse scales.
 const LEAST: f64 = 1024.0;
 /// Columns and rows that a coarse image has at least.
 const SMALLEST: usize = 20;
-/// Pixels beside the image of the CT that are compared with it.
+/// The margin around the image of the CT that is compared with it, pixels.
 const BESIDE: usize = 4;
 /// Columns and rows that one has at least where its size was asked for.
 const FEWEST: usize = 4;
@@ -188,8 +188,8 @@ impl<'c, D: Device> Level<'c, D> {
         Ok(Self { size, ct, views })
     }
 
-    /// The same with the parts of the views that a box around the image of the CT at a pose has, and a few pixels more: what is
-    /// beside it says nothing of the pose.
+    /// The same, restricted to the parts of the views inside a box around the image of the CT at a pose, with a
+    /// margin of a few pixels: pixels beyond do not depend on the pose.
     pub(super) fn around_ct(&self, at: &Affine) -> Result<Self> {
         let cut = |view: &Coarse| {
             let (first, dims) = view.view().counted()?;
@@ -304,8 +304,8 @@ impl<'c, D: Device> Level<'c, D> {
         Ok(Self { size: self.size, ct: self.ct, views: vec![self.views[view].copied()?] })
     }
 
-    /// How far samples along rays are apart: as voxels are where they are next to each other, at most as pixels, and a few in front of
-    /// every detector.
+    /// The distance of samples along rays: that of neighbouring voxels, at most that of pixels, and a few in front
+    /// of every detector.
     pub(super) fn step(&self) -> f64 {
         let step = self.ct.grid().spacing().into_iter().fold(self.size, f64::min);
         let lengths = self.views.iter().map(|v| v.geometry.source_to_detector() / 4.0);
@@ -330,8 +330,8 @@ impl<'c, D: Device> Level<'c, D> {
         }
     }
 
-    /// The cost of poses at this scale; where no part of the pixels is asked for, as many are compared as are worth it, else at least
-    /// some that tell enough.
+    /// The cost of poses at this scale; where no fraction of the pixels is asked for, the number that pays, but at
+    /// least enough to be informative.
     pub(super) fn objective(&self, by: Compared, at: &Affine) -> Result<XrayObjective<'_, D>> {
         self.drawn(by, self.fraction(by), at)
     }

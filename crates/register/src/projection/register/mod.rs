@@ -41,7 +41,7 @@ use crate::verdict::Verdict;
 use voxalign_compute::Device;
 use voxalign_image::{Affine, Matrix3, Rotation3, Vector3, Volume};
 
-/// What a pose is found of.
+/// The data of a pose search.
 #[derive(Debug, Clone)]
 pub struct PoseInput<'a> {
     /// Attenuations, 1/mm; outside of it is 0.
@@ -69,7 +69,7 @@ pub struct PoseResult {
     pub correlations: Vec<f64>,
     /// What speaks for the pose, whatever was minimised.
     pub evidence: Evidence,
-    /// The middle of what attenuates, in the world of the CT, mm.
+    /// The centre of attenuation, in the world of the CT, mm.
     pub middle: Vector3<f64>,
     /// The geometry of each view, where it was refined together with the pose; the views of the result are these then.
     pub geometry: Vec<RefinedView>,
@@ -158,7 +158,8 @@ impl<D: Device> PreparedCt<'_, D> {
         Err(nothing("rounds"))
     }
 
-    /// What a search found by its stages, with the geometry refined where that is asked for, and looked at from all sides.
+    /// The result of the stages of a search, with the geometry refined where that is asked for, and checked against
+    /// competing poses.
     fn conclude<'a>(
         &self,
         mut search: search::Search<'a, '_, D>,
@@ -184,8 +185,8 @@ impl<D: Device> PreparedCt<'_, D> {
         search.again(&views, pose, changes).run(sizes, finer, asked)
     }
 
-    /// The sizes of pixels of scales beyond those of a search, at which a pose is refined until it stands still, mm; none where the scales
-    /// are given.
+    /// The pixel sizes of scales beyond those of a search at which a pose is refined until it converges, mm; none
+    /// where the scales are given.
     fn finer(
         &self,
         views: &[View<'_>],

@@ -30,7 +30,8 @@ impl<D: Device> Search<'_, '_, D> {
         Ok(self.views.iter().map(one).collect())
     }
 
-    /// The pose and the numbers of each view by which the images agree best, near a pose, from coarse to fine scales.
+    /// The pose and the geometry parameters of each view with the best agreement near a pose, from coarse to fine
+    /// scales.
     pub(super) fn refine_geometry(
         &mut self,
         levels: &[Level<'_, D>],

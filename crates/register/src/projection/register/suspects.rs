@@ -14,7 +14,7 @@ const LOOKED: [usize; 2] = [64, 16];
 const REFINED: [usize; 3] = [4, 2, 1];
 const MOST: usize = 6;
 
-/// What may have happened to so many views.
+/// The possible mix-ups of this many views.
 fn suspects(views: usize) -> Vec<Suspect> {
     let mut all: Vec<_> = (0..views).map(Suspect::Mirrored).collect();
     if views > 1 {

@@ -24,7 +24,7 @@ use voxalign_image::{Affine, Vector3, XrayGeometry};
 pub struct TrackOptions {
     /// How the first pose is found, and how a lost one is found again.
     pub pose: PoseOptions,
-    /// How far the CT may move between two frames at most, along and about each axis: what is farther away is a lost track.
+    /// The largest motion of the CT between two frames, along and about each axis: beyond it the track is lost.
     pub range: Range,
     /// How many of the finest scales are searched at each frame.
     pub scales: usize,
@@ -79,11 +79,12 @@ impl TrackOptions {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Loss {
-    /// An image of one value only, or with values that are no numbers: the number of its view, from 0.
+    /// An image with one value only, or with values that are not finite: the number of its view, from 0.
     Blank(usize),
     /// No view sees the CT where it should be.
     Unseen,
-    /// An image that is less like the simulated one than a share of what was usual: the number of its view, from 0.
+    /// An image whose similarity to the simulated one is below a share of the usual: the number of its view, from
+    /// 0.
     Unlike(usize),
     /// A view that leads to another pose than all do: its number, from 0.
     Contradicting(usize),
@@ -114,7 +115,7 @@ impl std::fmt::Display for Loss {
     }
 }
 
-/// What a frame means for a track.
+/// The state of a track at a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrackStatus {
@@ -141,14 +142,14 @@ pub struct Tracked {
     pub frame: usize,
     /// From the room to the world of the CT, mm; rigid.
     pub transform: Affine,
-    /// What the frame means for the track.
+    /// The state of the track at the frame.
     pub status: TrackStatus,
     /// The cost; not finite where there is none.
     pub cost: f64,
     /// The correlation of the gradients of each view with those of the simulated one.
     pub correlations: Vec<f64>,
-    /// How far the pose that each view alone leads to is from that of all in its image, mm at the place of the CT; none of a single
-    /// view, and of a frame without images.
+    /// The distance of the pose that each view alone leads to from that of all views, in its image, mm at the place
+    /// of the CT; none for a single view, and for a frame without images.
     pub alone: Vec<f64>,
     /// Steps of the optimiser.
     pub iterations: usize,
@@ -156,7 +157,7 @@ pub struct Tracked {
     pub renders: usize,
     /// The part of the pixels of each view that was left out, as it shows what the CT does not; none where the frame was compared as it is.
     pub left_out: Vec<f64>,
-    /// What it took, seconds.
+    /// The time that it took, seconds.
     pub seconds: f64,
     /// Of the first frame, and of those that were searched far around: all that was found.
     pub search: Option<Box<PoseResult>>,
@@ -421,7 +422,8 @@ impl<'a, 'd, D: Device> Tracker<'a, 'd, D> {
         Ok((tracked, Some(tried)))
     }
 
-    /// How far the pose that each view alone leads to is from that of all in its image, mm, and how many images that took.
+    /// The distance of the pose that each view alone leads to from that of all views, in its image, mm, and the
+    /// number of images that took.
     fn alone(
         &self,
         views: &[View<'_>],

@@ -7,12 +7,12 @@ use super::options::{NUMBERS, Refinement};
 use crate::limits::POSE;
 use crate::verdict::{Check, Remedy, Verdict};
 
-/// What the images say of the geometry of their views beside the pose: one step of Newton's method in both.
+/// A misfit of the geometry of the views, from one step of Newton's method in pose and geometry together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Misfit {
-    /// What of the geometry.
+    /// The part of the geometry.
     pub what: Refinement,
-    /// How far the pose would move with it: the root mean square over the body, mm.
+    /// How far the pose would shift with it: the root mean square over the body, mm.
     pub moves: f64,
     /// The standard deviation of that.
     pub sure: f64,
@@ -26,21 +26,22 @@ pub struct Misfit {
 pub struct Evidence {
     /// How outlines lie on those of the simulated image in each view.
     pub outlines: Vec<Outlines>,
-    /// How far the pose that each view alone leads to is from the result in the image of that view, mm; none of a single view.
+    /// The distance of the pose that each view alone leads to from the result, in the image of that view, mm; none
+    /// for a single view.
     pub alone: Vec<f64>,
     /// The standard deviation of the image of the body in each view, mm at the place of the CT.
     pub sure: Vec<f64>,
-    /// How far the result is from the start, as a part of what was searched; none where that has no bounds.
+    /// The distance of the result from the start, as a fraction of the search range; none where that has no bounds.
     pub beyond: Option<f64>,
-    /// What the images say of those parts of the geometry of their views that were not refined; none of a single view, and where they do
-    /// not tell.
+    /// Misfits of the parts of the geometry that were not refined; none for a single view, and where the images do
+    /// not determine them.
     pub misfits: Vec<Misfit>,
     /// The size of the pixels that outlines were compared by, at the place of the CT, mm.
     pub size: f64,
 }
 
 impl Evidence {
-    /// How far the pose moves where a part of the geometry of the views is free, as a part of what is allowed.
+    /// The shift of the pose with a part of the geometry of the views free, relative to the tolerance.
     #[must_use]
     pub fn freed(&self, misfit: &Misfit) -> f64 {
         misfit.moves / (POSE.moves[0] * self.size).hypot(POSE.moves[1] * misfit.sure)
@@ -56,7 +57,7 @@ pub(super) struct Looked {
     pub(super) suspect: Option<(Suspect, f64)>,
 }
 
-/// What a verdict asks for.
+/// The requirements of a verdict.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asked {
     /// The least correlation of gradients.
@@ -71,7 +72,8 @@ impl Default for Asked {
     }
 }
 
-/// Checks a result; `lead` is that over the best pose elsewhere, where one was looked for. What was not measured is not met.
+/// Checks a result; `lead` is that over the best pose elsewhere, where one was tried. What was not measured counts
+/// as not met.
 pub(super) fn judge(
     result: &PoseResult,
     seen: f64,

@@ -162,7 +162,8 @@ impl XraySimilarity {
         matches!(self, Self::Mi(_) | Self::Nmi(_))
     }
 
-    /// What costs are parts of each other from: -2, where images tell all of each other, of normalised mutual information; 0 of the others.
+    /// The zero point of relative costs: -2, for images that determine each other, for normalised mutual
+    /// information; 0 for the others.
     pub(crate) fn origin(self) -> f64 {
         if matches!(self, Self::Nmi(_)) { -2.0 } else { 0.0 }
     }

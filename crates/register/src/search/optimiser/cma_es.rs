@@ -15,7 +15,7 @@ const THINNEST: f64 = 1e-7;
 /// Most sweeps of an eigendecomposition.
 const SWEEPS: usize = 1000;
 
-/// What the point that is asked for is.
+/// The purpose of the point that is asked for.
 #[derive(Debug, Clone)]
 enum Stage {
     Start,

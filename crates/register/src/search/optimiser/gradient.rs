@@ -37,13 +37,13 @@ impl Kind for Gradient {
 pub(super) struct Search {
     steps: Steps,
     of: Gradient,
-    /// The point at hand, its cost and gradient.
+    /// The current point, its cost and gradient.
     x: DVector<f64>,
     f: f64,
     g: DVector<f64>,
     /// Costs of the last points.
     recent: Vec<f64>,
-    /// What the gradient is multiplied by.
+    /// The factor of the gradient.
     factor: f64,
     /// The point asked for.
     trial: DVector<f64>,

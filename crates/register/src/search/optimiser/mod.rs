@@ -75,7 +75,7 @@ pub trait Optimiser: Send {
     fn evaluations(&self) -> usize;
 }
 
-/// What a kind of optimiser is.
+/// What a kind of optimiser implements.
 trait Kind: Parameters + Copy {
     /// A search from a point.
     fn start(self, at: &[f64], steps: Steps) -> Box<dyn Optimiser>;

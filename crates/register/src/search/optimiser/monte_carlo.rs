@@ -9,7 +9,7 @@ use super::{Kind, Optimiser, Steps, powell};
 use crate::random::{Random, SEED};
 use voxalign_options::Parameters;
 
-/// How often all particles move, where nothing says how many there are and their number allows it.
+/// How often all particles move, where this is not given and their number allows it.
 const ROUNDS: usize = 16;
 /// The fewest particles then.
 const FEWEST: usize = 8;
@@ -23,7 +23,7 @@ const MOVED: f64 = 0.4;
 /// (Gelman, Roberts and Gilks 1996).
 const WIDTH: f64 = 2.38;
 
-/// What the point that is asked for is.
+/// The purpose of the point that is asked for.
 #[derive(Debug, Clone)]
 enum Stage {
     Start,

@@ -5,7 +5,7 @@
 use super::{Kind, Optimiser, Steps};
 use voxalign_options::Parameters;
 
-/// The golden section: how far into the larger part a point is put.
+/// The golden section: the position of a new point in the larger part.
 const GOLDEN: f64 = 0.381_966_011_250_105;
 /// Most trials of a line search.
 const MOST_TRIALS: usize = 30;
@@ -13,10 +13,10 @@ const MOST_TRIALS: usize = 30;
 /// The shortest first step of a descent that ends another search, as a part of the first step of that.
 const NEAR: f64 = 0.01;
 
-/// A point on the line that is searched: how far along it, and its cost.
+/// A point on the search line: its position and its cost.
 type Point = (f64, f64);
 
-/// What the point that is asked for is.
+/// The purpose of the point that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Stage {
     Start,
@@ -49,7 +49,7 @@ pub(super) struct Search {
     steps: Steps,
     of: Powell,
     directions: Vec<Vec<f64>>,
-    /// The point at hand and its cost.
+    /// The current point and its cost.
     at: (Vec<f64>, f64),
     /// Where the round of line searches began.
     begin: (Vec<f64>, f64),

@@ -45,7 +45,7 @@ const PAIRS_A_VOXEL: f64 = 200.0;
 /// Pairs that are worth a word: they take a processor a second or so.
 const MANY_PAIRS: f64 = 1e9;
 
-/// How far points may go before a grid is made anew, of the extent of both shapes.
+/// How far points may move before the grid is rebuilt, as a fraction of the extent of both shapes.
 pub(super) const ROOM: f64 = 0.2;
 
 /// A grid that is too large for [`Summation::Automatic`]: many pairs are summed one by one instead.
@@ -70,7 +70,7 @@ impl std::fmt::Display for TooLarge {
     }
 }
 
-/// What a grid for a pair of shapes would be.
+/// The grid that a pair of shapes would need.
 struct Weighed {
     spacing: f64,
     voxels: f64,
