@@ -6,7 +6,7 @@ use crate::device::Device;
 use crate::error::{Result, voxels};
 use crate::ops::pairwise::{KernelShape, RadialKernel};
 
-/// How many points are summed over as many, at most: an eighth of the voxels.
+/// The largest number of points on each side; otherwise an eighth of the voxels.
 const MOST: usize = 16_384;
 
 pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {

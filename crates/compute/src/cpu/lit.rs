@@ -9,7 +9,7 @@ pub(super) type Lit = (usize, usize);
 /// All is zero.
 pub(super) const NOTHING: Lit = (usize::MAX, 0);
 
-/// What is lit of one or the other.
+/// The groups that are lit in either.
 pub(super) fn joined(a: Lit, b: Lit) -> Lit {
     (a.0.min(b.0), a.1.max(b.1))
 }

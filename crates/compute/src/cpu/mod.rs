@@ -69,8 +69,8 @@ pub struct Cpu {
 impl Device for Cpu {}
 
 impl Cpu {
-    /// A device with `threads` threads, by default as many as the machine gives this process, and
-    /// the best SIMD level of the processor.
+    /// A device with `threads` threads, by default as many as are available to this process, and the best SIMD
+    /// level of the processor.
     ///
     /// # Errors
     /// If `threads` is zero, or the threads cannot be started.

@@ -90,7 +90,7 @@ impl<'a> Carried<'a> {
     }
 }
 
-/// Writes what `f` makes of every point, as many numbers as there are lists.
+/// Writes `f` of every point, one number per list.
 fn written<const N: usize>(
     cpu: &Cpu,
     out: &mut [f32],

@@ -17,7 +17,7 @@ pub(crate) enum Value {
     Scalar(usize),
     /// The element of an input.
     Input(usize),
-    /// What an operation before has given.
+    /// The result of an earlier operation.
     Result(usize),
 }
 
@@ -56,7 +56,7 @@ impl Linear {
 }
 
 struct Builder {
-    /// How many inputs, parameters and scalars there are.
+    /// The numbers of inputs, parameters and scalars.
     given: [usize; 3],
     operations: Vec<Operation>,
     known: HashMap<Operation, Value>,

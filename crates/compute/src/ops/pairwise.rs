@@ -39,7 +39,7 @@ impl RadialKernel {
         }
     }
 
-    /// What coordinates are multiplied by, so that the kernel is `2^(−r²)`, or `1 / (1 + r²)`.
+    /// The scale of coordinates with which the kernel is `2^(−r²)`, or `1 / (1 + r²)`.
     pub(crate) fn scale(&self) -> f64 {
         match self.shape {
             KernelShape::Gaussian => std::f64::consts::LOG2_E.sqrt() / self.width,
@@ -47,7 +47,7 @@ impl RadialKernel {
         }
     }
 
-    /// What `Σ_j (k or k²) (β_j · α_i) (x_i − y_j)` in scaled coordinates is multiplied by for the derivative.
+    /// The factor of `Σ_j (k or k²) (β_j · α_i) (x_i − y_j)` in scaled coordinates for the derivative.
     pub(crate) fn derivative_factor(&self) -> f64 {
         -2.0 / (self.width * self.width * self.scale())
     }
@@ -103,7 +103,7 @@ pub trait Pairwise: Memory {
     ) -> Result<()>;
 }
 
-/// How many there are of what is summed.
+/// The numbers of targets, sources and components.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sizes {
     pub(crate) targets: usize,

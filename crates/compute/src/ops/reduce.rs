@@ -30,7 +30,7 @@ pub enum Reduction {
     Max(usize),
     /// The largest absolute value of the elements that are numbers.
     MaxAbs(usize),
-    /// How many elements are infinite or not a number.
+    /// The number of elements that are infinite or NaN.
     CountNonFinite(usize),
 }
 

@@ -20,7 +20,7 @@ use voxalign_compute_macros::forwarded;
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::{ComputeError, Result, check_len};
 
-/// What elements are, and what is seen of them.
+/// The kinds of elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Element {
     /// Segments of curves, with their direction.
@@ -67,7 +67,7 @@ impl Element {
 pub struct Incidence<'a, D: Memory> {
     /// One more than there are vertices.
     pub starts: &'a D::Buffer<u32>,
-    /// As many as there are corners.
+    /// One per corner.
     pub corners: &'a D::Buffer<u32>,
 }
 

@@ -33,7 +33,7 @@ impl Grid {
     }
 }
 
-/// Three slices with a border, of which the one at hand replaces the oldest.
+/// Three slices with a border, of which the current one replaces the oldest.
 pub(super) struct Window {
     pitch: usize,
     rows: usize,

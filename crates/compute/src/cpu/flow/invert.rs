@@ -116,7 +116,7 @@ fn newton<V: Vectors>(v: V, e: &Residual<V>) -> [V::F; 3] {
 }
 
 kernel! {
-    /// The largest square of a residual, and how many are too large.
+    /// The largest square of a residual, and the number that are too large.
     fn invert_rows<V>(
         v,
         field: Field<'_>,

@@ -66,7 +66,7 @@ impl PerMap {
     }
 }
 
-/// What the kernels learn of sixteen samples.
+/// The results for sixteen samples.
 pub(super) struct Sampled<F> {
     /// Index within the tile.
     pub(super) local: [F; 3],

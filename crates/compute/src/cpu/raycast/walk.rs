@@ -3,9 +3,9 @@
 use crate::Dims;
 use crate::ops::raycast::{RayFrame, Traversal};
 
-/// What is done with the samples of a ray.
+/// The use of the samples of a ray.
 pub(super) trait Visitor {
-    /// A sample: the voxels that it is made of with their weights, and the length that it stands for, mm.
+    /// A sample: the voxels that it is interpolated from with their weights, and the length that it represents, mm.
     fn sample(&mut self, voxels: &[(usize, f32)], length: f32);
 }
 

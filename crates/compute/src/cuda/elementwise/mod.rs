@@ -19,7 +19,7 @@ use text::{MOST_NUMBERS, MOST_POINTERS, NUMBERS, Tile};
 /// The threads of a block.
 const THREADS: u32 = 256;
 
-/// How many kernels are kept before all are forgotten: more than programs have expressions.
+/// The number of kernels that are kept before all are discarded: more than programs have expressions.
 const MOST_KERNELS: usize = 2000;
 
 plain! {

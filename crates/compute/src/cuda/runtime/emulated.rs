@@ -51,7 +51,7 @@ struct Launch {
 
 type Entry = unsafe extern "C" fn(*const Launch) -> c_int;
 
-/// A host that stands for a GPU.
+/// The host emulating a GPU.
 #[derive(Debug)]
 pub(in crate::cuda) struct Emulated {
     compiler: String,
@@ -68,7 +68,7 @@ fn backend(message: impl Into<String>) -> ComputeError {
     ComputeError::Backend { device: NAME.into(), message: message.into() }
 }
 
-/// The first C++ compiler that is there, and what it says of its version.
+/// The first available C++ compiler, and its version string.
 fn compiler() -> Option<(String, String)> {
     let named = std::env::var("CXX").ok();
     named.into_iter().chain(["c++", "g++", "clang++"].map(str::to_owned)).find_map(|name| {
@@ -216,8 +216,7 @@ impl Emulated {
     }
 }
 
-/// A new file of this user that nobody else can write, and that was not there before; removed when
-/// dropped.
+/// A newly created file of this user that nobody else can write; removed when dropped.
 struct Temporary(PathBuf);
 
 impl Temporary {

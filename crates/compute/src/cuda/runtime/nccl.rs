@@ -170,8 +170,8 @@ impl Nccl {
     }
 }
 
-/// Lets each GPU reach the memory of the others. NCCL goes straight to buffers of GPUs of one process,
-/// and memory of a pool is reached by other GPUs only where the pool says so.
+/// Lets each GPU access the memory of the others. NCCL directly accesses buffers of GPUs of one process, and memory
+/// of a pool is accessible to other GPUs only where the pool permits it.
 fn share_memory(devices: &[Cuda]) -> Result<()> {
     for (i, owner) in devices.iter().enumerate() {
         for (j, reader) in devices.iter().enumerate() {

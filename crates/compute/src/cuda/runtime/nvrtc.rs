@@ -96,9 +96,8 @@ impl Nvrtc {
         self.version
     }
 
-    /// The architecture option for a GPU of a compute capability, such as 90: machine code where
-    /// this NVRTC knows the GPU, else code of the newest architecture it knows, for the driver to
-    /// finish.
+    /// The architecture option for a GPU of a compute capability, such as 90: machine code if this NVRTC supports
+    /// the GPU, else code of the newest architecture that it supports, for the driver to compile further.
     pub(in crate::cuda) fn architecture(&self, capability: i32) -> String {
         let f = &self.functions;
         let (mut count, mut known) = (0, Vec::new());

@@ -38,7 +38,7 @@ pub(in crate::cuda) struct Work {
 }
 
 impl Work {
-    /// About how long it takes when all multiprocessors have so many blocks, each of so many slices.
+    /// A rough estimate of the time when all multiprocessors have this many blocks, each of this many slices.
     fn time(&self, blocks: usize, slices: usize) -> f64 {
         let (full, rest) = (blocks / self.at_once, blocks % self.at_once);
         let part = rest as f64 / self.at_once as f64;

@@ -43,7 +43,7 @@ const AT_ONCE: usize = 2;
 /// Blocks that look for the centres; as in correlation.cuh.
 const CENTRES: usize = 16;
 
-/// What is summed and over which windows.
+/// The sums and their windows.
 pub(super) struct Job<'a> {
     pub(super) fixed: &'a CudaBuffer<f32>,
     pub(super) moving: &'a CudaBuffer<f32>,

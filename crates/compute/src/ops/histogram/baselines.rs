@@ -52,7 +52,7 @@ pub fn unsupported_joint(device: &str, method: &JointMethod) -> ComputeError {
     }
 }
 
-/// What measures and compares schemes asks for, and no algorithm: settings of the caller's choice.
+/// Settings of the caller's choice that only measurements and comparisons of schemes use, and no algorithm.
 #[forwarded]
 pub trait Schemes: Histogram {
     /// As [`Histogram::binned_sums`], with blocks and threads of the caller's choice.

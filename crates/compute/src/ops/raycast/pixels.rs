@@ -37,7 +37,7 @@ pub struct Pixels {
 pub struct Drawn {
     /// The number of tiles.
     pub count: usize,
-    /// What the draw begins with; the same seed gives the same places.
+    /// The random seed of the draw.
     pub seed: u64,
 }
 
@@ -78,7 +78,7 @@ impl Pixels {
         self.len() == 0
     }
 
-    /// How many places a tile can have.
+    /// The number of positions that a tile can have.
     #[must_use]
     pub fn places(&self) -> usize {
         let along = |a: usize| (self.dims[a] + 1).saturating_sub(self.tile[a]);

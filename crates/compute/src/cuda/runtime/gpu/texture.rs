@@ -28,7 +28,7 @@ impl std::fmt::Debug for Texture {
 }
 
 impl Texture {
-    /// What kernels know it by.
+    /// Its handle in kernels.
     pub(in crate::cuda) fn object(&self) -> u64 {
         self.object
     }
