@@ -42,7 +42,7 @@ pub(super) struct AffineTimes {
     evaluation_with_gradient: f64,
     /// As the formula is written.
     naive_evaluation: f64,
-    /// What the search's evaluations would take that way.
+    /// The time of the search's evaluations by the reference formula.
     naive_search: f64,
     registration_cold: f64,
     registration_warm: f64,

@@ -27,7 +27,7 @@ use voxalign_jobs::{Error, Listener, Result};
 use voxalign_options::text;
 use voxalign_report::Table;
 
-/// The least array on a GPU whose copy stands for its bandwidth, bytes.
+/// The least size of an array on a GPU whose copy defines its bandwidth, bytes.
 const GPU_COPY: usize = 256 << 20;
 
 /// A program that measures.
@@ -41,13 +41,14 @@ pub trait Host: Listener {
     /// A device that is not there.
     fn machine(&self, options: MachineOptions, auto: Auto) -> Result<Machine>;
 
-    /// Starts the devices of all processes, of which this one has so many GPUs: the [team](Machine::team) of the machine.
+    /// Starts the devices of all processes, of which this one has this many GPUs: the [team](Machine::team) of the
+    /// machine.
     ///
     /// # Errors
     /// As of [`machine`](Self::machine).
     fn team(&self, options: MachineOptions, gpus: Option<usize>) -> Result<Machine>;
 
-    /// What was shown meanwhile goes.
+    /// Clears the progress display.
     fn finish(&self);
 }
 
@@ -118,8 +119,8 @@ pub struct BenchArgs {
     json: bool,
 }
 
-/// Measurements of one matter in depth, each a command of its own: `voxalign bench NAME`, with a
-/// file beside this one for its arguments and its work.
+/// In-depth measurements, each a command of its own: `voxalign bench NAME`, with a file next to this one for its
+/// arguments and its work.
 #[derive(Debug, Clone, Subcommand)]
 enum Special {
     /// All schemes for the correlation ratio and joint histograms, over their parameters
@@ -265,7 +266,7 @@ pub fn run(args: &BenchArgs, host: &dyn Host) -> Result<()> {
     Ok(())
 }
 
-/// What suits the device.
+/// Defaults that suit the device.
 fn settings(args: &BenchArgs, machine: &Machine) -> Settings {
     let gpu = machine.gpu();
     let usual = if gpu.is_some() { [256; 3] } else { [160, 192, 160] };

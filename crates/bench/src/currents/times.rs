@@ -29,7 +29,7 @@ pub(super) struct TimePoint {
     pub(super) grid: [usize; 3],
     /// To make the grid, with what it needs once.
     pub(super) start_seconds: f64,
-    /// What the squared distance on the grid is off by, of the exact one.
+    /// The relative error of the squared distance on the grid.
     pub(super) off: Option<f64>,
 }
 

@@ -72,7 +72,7 @@ pub(super) struct Overlap {
 }
 
 impl Overlap {
-    /// What is said as soon as it is known.
+    /// The line printed as soon as a result is known.
     fn line(&self) -> String {
         let dice = self.mean_dice.map_or_else(|| "-".to_owned(), |d| format!("{d:.4}"));
         let Self { model, similarity, solver, seconds, .. } = self;

@@ -15,7 +15,7 @@ use voxalign_register::{Event, Progress, Silent};
 
 /// A pair of images.
 pub(super) struct Images {
-    /// What they are, in words.
+    /// A description of them.
     pub(super) name: String,
     pub(super) fixed: Volume<f32>,
     pub(super) moving: Volume<f32>,
@@ -65,7 +65,7 @@ impl Images {
         })
     }
 
-    /// Registers them; `clip` says whether background is left out.
+    /// Registers them; `clip` states whether background is cropped.
     pub(super) fn register(
         &self,
         device: &AnyDevice,
@@ -112,14 +112,14 @@ fn head(p: Vector3<f64>) -> f64 {
 
 /// Notes when steps were over.
 pub(super) struct Watch<'h> {
-    /// Whoever can stop it.
+    /// The listener that can stop it.
     host: &'h dyn Host,
     /// The registration is stopped after this many.
     most: Option<usize>,
     seen: Mutex<Seen>,
 }
 
-/// What a watch saw.
+/// The observations of a watch.
 #[derive(Default)]
 pub(super) struct Seen {
     /// When the first scale began.

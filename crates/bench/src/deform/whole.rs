@@ -21,7 +21,7 @@ pub(super) struct WholeTime {
     /// Everything, seconds: the first time, and again.
     pub(super) cold: f64,
     pub(super) warm: f64,
-    /// What the scales took of it when warm.
+    /// The share of the scales when warm.
     pub(super) scales: f64,
     pub(super) verdict_good: bool,
 }

@@ -28,7 +28,7 @@ pub(super) struct Call {
     pub(super) samples: [f64; 3],
 }
 
-/// What filtering is called.
+/// The name of a filtering.
 pub(super) fn name(filtering: Filtering) -> &'static str {
     match filtering {
         Filtering::Exact => "exact",
@@ -46,7 +46,7 @@ pub(super) fn of_a_ray(samples: Samples, rays: usize) -> [f64; 3] {
     [samples.planes, samples.inside, samples.taken].map(|n| n as f64 / rays as f64)
 }
 
-/// How many pixels are few.
+/// The number of pixels that counts as few.
 const FEW: usize = 1024;
 
 /// The whole region and a few random pixels through the smaller volume.

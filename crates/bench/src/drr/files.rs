@@ -63,7 +63,7 @@ pub(super) fn html(results: &Results, plan: &Plan, sheets: &[Sheet]) -> String {
     })
 }
 
-/// Time over the threads of a block; level lines are usual blocks.
+/// Time over the number of threads per block; horizontal lines are default blocks.
 fn figure(group: &[Point]) -> Option<CurveFigure> {
     let first = group.first().filter(|_| group.iter().any(|p| !p.usual))?;
     let mut curves: Vec<Curve> = Vec::new();

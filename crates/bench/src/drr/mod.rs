@@ -240,7 +240,7 @@ pub(super) fn run(args: &DrrArgs, host: &dyn Host) -> Result<()> {
     Ok(())
 }
 
-/// What is to be known to read the tables.
+/// A note for the reader of the tables.
 fn note(plan: &Plan) -> String {
     let [columns, rows] = plan.region;
     format!(

@@ -45,13 +45,13 @@ impl Point {
         Self { volume, pixels, all, rules, usual: false, block: None, share: None, times }
     }
 
-    /// The number of pixels in words.
+    /// A description of the number of pixels.
     pub(super) fn name(&self) -> String {
         if self.all { format!("{} (all)", self.pixels) } else { self.pixels.to_string() }
     }
 }
 
-/// What is measured over: the rules, the threads of a block, or both.
+/// The variables of a sweep: the rules, the threads per block, or both.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Over {
     pub(super) rules: bool,
@@ -157,7 +157,7 @@ pub(super) fn sheets(points: &[Point], volume: &str) -> Vec<Sheet> {
     sheets
 }
 
-/// Where there are no blocks: times over the number of pixels.
+/// Without blocks: times over the number of pixels.
 fn plain(points: &[Point], volume: &str) -> Sheet {
     let mut sheet = Sheet::new(
         format!("Time per image over its pixels, {volume} volume"),
@@ -220,7 +220,7 @@ fn over_threads(points: &[Point], volume: &str, rules: &str) -> Option<Sheet> {
     (!sheet.rows.is_empty()).then_some(sheet)
 }
 
-/// Table 2.4, and what the usual blocks are worth beside the best of one ray a thread.
+/// Table 2.4, and the default blocks compared with the best ones with one ray per thread.
 fn best_blocks(points: &[Point], volume: &str) -> Sheet {
     let mut sheet = Sheet::new(
         format!(

@@ -109,7 +109,7 @@ pub(crate) fn run(args: &HistogramArgs, host: &dyn Host) -> Result<()> {
     Ok(())
 }
 
-/// Two images as their headers say.
+/// Two images as their headers place them.
 fn pair_of(fixed: &Volume<f32>, moving: &Volume<f32>) -> Pair {
     let map = fixed.grid().to_world().then(moving.grid().to_index());
     Pair {
@@ -171,7 +171,7 @@ fn sorting_rows(results: &Results) -> Vec<Vec<String>> {
 
 const APPLICATION: [&str; 5] = ["whole registration", "cost", "seconds", "evaluations", "RMS"];
 
-/// What the last column of the applications is.
+/// A note on the last column of the applications.
 const RMS_NOTE: &str = "RMS: root mean square difference (equation 5) between the intensities, as stored in the \
     files, of the registered moving image and the fixed image, over the voxels of the fixed image that map into \
     the moving one";

@@ -16,7 +16,7 @@ use voxalign_population::stream::{
     Mapping, Model, Order, Resident, ResidentSink, Sink, Source, StreamOptions, Trace, mimo, miso,
 };
 
-/// Pieces of memory that stand for all images.
+/// Pieces of memory that represent all images.
 const PIECES: usize = 4;
 /// Values are within this.
 pub(super) const BOUND: f64 = 1024.0;

@@ -17,7 +17,7 @@ use voxalign_image::{Grid, Vector3, VectorField, Volume};
 const SQUARES: f64 = 28.0;
 /// Pixels from sample to sample where lines are looked for.
 const STEP: usize = 2;
-/// How far drawn lines may be from the exact ones, pixels.
+/// The tolerance of drawn lines, pixels.
 const TOLERANCE: f64 = 0.12;
 /// Colours of voxels that fold and of the edges of the fixed image.
 const FOLD: [u8; 3] = [255, 0, 255];
@@ -25,7 +25,7 @@ pub(crate) const EDGE: [u8; 3] = [122, 122, 130];
 /// Factors that the scale of the Jacobian may end at.
 const FACTORS: [f64; 9] = [1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0];
 
-/// What is drawn of a deformation.
+/// The pictures of a deformation.
 pub(crate) struct Deformation<'s, 'a> {
     studio: &'s Studio<'a>,
     jacobian: &'a Volume<f32>,
@@ -114,7 +114,7 @@ impl<'s, 'a> Deformation<'s, 'a> {
         )
     }
 
-    /// What the lines are.
+    /// The legend of the lines.
     pub(crate) fn grid_caption(&self) -> String {
         format!(
             "a regular grid over the moving image, with squares of {}\u{a0}mm along the axes of the fixed \
@@ -260,7 +260,7 @@ fn between(list: &[usize], at: f64) -> f64 {
     value(low) + (value(high) - value(low)) * (at - low as f64)
 }
 
-/// Where a voxel lies, in words.
+/// A description of the position of a voxel.
 fn place(grid: &Grid, voxel: usize) -> String {
     let [nx, ny, _] = grid.dims();
     let index = [voxel % nx, voxel / nx % ny, voxel / (nx * ny)];

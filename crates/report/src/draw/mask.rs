@@ -6,10 +6,10 @@ use super::plane::Plane;
 use crate::record::RunRecord;
 use voxalign_image::Volume;
 
-/// How far drawn lines may be from the exact ones, pixels.
+/// The tolerance of drawn lines, pixels.
 const TOLERANCE: f64 = 0.6;
 
-/// What the line is.
+/// The legend of the line.
 pub(crate) fn key() -> String {
     Key::new().line("#57e389", "the fixed mask: only voxels inside it counted").html()
 }
@@ -21,7 +21,7 @@ pub(crate) fn outline(plane: &Plane, mask: &Volume<f32>) -> String {
     overlay("over mask", plane, &level_path(&inside, plane, 0.5, TOLERANCE))
 }
 
-/// What masks and weights of a run did, in words; nothing where it had none.
+/// A description of the effect of the masks and weights of a run; nothing where it had none.
 pub(crate) fn sentence(record: &RunRecord) -> Option<&'static str> {
     let has = |role: &str| record.inputs.iter().any(|input| input.role == role);
     Some(match (has("fixed_mask"), has("moving_mask"), has("fixed_weight")) {

@@ -30,8 +30,7 @@ pub enum Anchor {
 pub struct Svg(String);
 
 impl Svg {
-    /// An empty one of a width and a height, with `what` it shows in words for those that cannot see it. Its `id` may
-    /// be empty.
+    /// An empty one of a width and a height, with `what` it shows as alternative text. Its `id` may be empty.
     #[must_use]
     pub fn new(id: &str, [width, height]: [f64; 2], what: &str) -> Self {
         let id = if id.is_empty() { String::new() } else { format!(" id=\"{}\"", escape(id)) };

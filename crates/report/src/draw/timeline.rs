@@ -6,7 +6,7 @@ use crate::text::seconds;
 /// Tasks on rows.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Timeline {
-    /// What is shown.
+    /// Alternative text.
     pub title: String,
     /// The names of the rows, such as those of queues or engines.
     pub rows: Vec<String>,

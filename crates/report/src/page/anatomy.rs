@@ -38,7 +38,7 @@ pub struct ShapeMeshes<'a> {
     pub before: &'a Mesh,
     /// The moving one by the result.
     pub after: &'a Mesh,
-    /// How far its vertices are from the fixed one, mm.
+    /// The distance of each of its vertices from the fixed shape, mm.
     pub distances: &'a [f32],
 }
 
@@ -53,7 +53,7 @@ pub struct Marks<'a> {
     pub after: &'a [Vector3<f64>],
 }
 
-/// What a report on anatomies is made of.
+/// The content of a report on anatomies.
 #[derive(Debug, Clone)]
 pub struct AnatomyReport<'a> {
     /// That of the deformation.

@@ -7,7 +7,7 @@ use crate::draw::{RowBox, Rows};
 use crate::record::HostRecord;
 use crate::text::{escape, fixed, number, seconds, title};
 
-/// What a page on a benchmark is made of.
+/// The content of a page on a benchmark.
 #[derive(Debug, Clone)]
 pub struct BenchReport<'a> {
     /// Program and version.
@@ -42,7 +42,7 @@ pub struct Bar {
     pub seconds: f64,
     /// The bytes that have to be moved over the time, in 10^9 bytes a second.
     pub gb_per_s: f64,
-    /// The part of the copy bandwidth of the device that this is.
+    /// Its fraction of the copy bandwidth of the device.
     pub of_copy: f64,
 }
 

@@ -5,14 +5,14 @@ use crate::draw::plane::Plane;
 use crate::text::title;
 use std::fmt::Write as _;
 
-/// What the interactive comparison lets one compare; all is HTML.
+/// The content of the interactive comparison; all is HTML.
 pub(crate) struct Comparison<'a> {
-    /// The two images, in words.
+    /// A description of the two images.
     pub(crate) images: &'a str,
     /// The rows of slices that may be compared with the first one, and what to call each pair. The
     /// first of them comes first.
     pub(crate) rows: &'a [(usize, &'a str)],
-    /// What is in the first row.
+    /// The name of the first row.
     pub(crate) first: &'a str,
     /// How to read it.
     pub(crate) caption: &'a str,

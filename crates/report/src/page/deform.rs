@@ -15,7 +15,7 @@ use voxalign_image::{Grid, VectorField, Volume};
 use voxalign_register::diffeo::PathRecord;
 use voxalign_register::multiscale::ScaleRecord;
 
-/// What a report on a deformable registration is made of.
+/// The content of a report on a deformable registration.
 ///
 /// All images and the field are on the grid of the fixed image.
 #[derive(Debug, Clone, Copy)]
@@ -217,7 +217,7 @@ fn course(scales: &[EnergyScale]) -> Section {
     )
 }
 
-/// What the deformation does to space, where it was recorded.
+/// The measures of the deformation, where they were recorded.
 fn measures(record: &RunRecord) -> Section {
     let title = "Measures of the deformation";
     let Some(deformation) = &record.deformation else {

@@ -19,7 +19,7 @@ pub(crate) const PIXELS: [usize; 2] = [1024, 512];
 /// More pictures than this are many.
 pub(crate) const MANY: usize = 12;
 
-/// What the page is made of.
+/// The content of the page.
 #[derive(Debug, Clone, Copy)]
 pub struct DrrReport<'a> {
     /// The record.

@@ -12,7 +12,7 @@ use crate::record::labels::chosen;
 use crate::record::{Figure, When};
 use crate::text::{escape, fixed, number, sentence};
 
-/// What the page is made of.
+/// The content of the page.
 #[derive(Debug, Clone, Copy)]
 pub struct RegressionReport<'a> {
     /// The record.
@@ -150,7 +150,7 @@ fn counted(record: &RegressionRecord) -> Section {
     section("counted", "Weights in each atlas", &(table + &note))
 }
 
-/// What each subject counts.
+/// The weight of each subject.
 fn parts(record: &RegressionRecord) -> Section {
     let mut all: Vec<&ObservationRecord> = record.observations.iter().collect();
     all.sort_by(|a, b| a.value.total_cmp(&b.value).then(a.name.cmp(&b.name)));

@@ -22,7 +22,7 @@ pub struct SizePictures {
     pub atlas: MiddleSlices,
 }
 
-/// What the page is made of.
+/// The content of the page.
 #[derive(Debug, Clone, Copy)]
 pub struct StabilityReport<'a> {
     /// The record.

@@ -11,18 +11,18 @@ use crate::text::{fixed, measured, number, sentence, thousands};
 use voxalign_image::{Mesh, Volume};
 use voxalign_surface::Figures;
 
-/// What the page is made of.
+/// The content of the page.
 #[derive(Debug, Clone, Copy)]
 pub struct SurfaceReport<'a> {
     /// The record.
     pub record: &'a SurfaceRecord,
-    /// What the surface is drawn upon.
+    /// The image that the surface is drawn over.
     pub image: &'a Volume<f32>,
     /// The surface that was written, mm.
     pub mesh: &'a Mesh,
     /// The surface around the voxels as they are, mm.
     pub isosurface: &'a Mesh,
-    /// How far each vertex of the surface is from it, mm, where the two are not the same.
+    /// The distance of each vertex of the surface from it, mm, where the two are not the same.
     pub distances: Option<&'a [f32]>,
 }
 
@@ -55,7 +55,7 @@ pub fn render(report: &SurfaceReport<'_>) -> Result<String> {
     ))
 }
 
-/// Which labels or which level, in words.
+/// A description of the labels or the level.
 fn what(record: &SurfaceRecord) -> String {
     let parameters = &record.parameters;
     let labels = parameters["label"].as_array().map(|all| {
@@ -155,7 +155,7 @@ fn figures(record: &SurfaceRecord) -> Section {
     table_of(record, ["isosurface", "surface"], &rows)
 }
 
-/// The section of figures: the table, and how far what is written is from what the voxels say.
+/// The section of measures: the table, and the distance of the written surface from that of the voxels.
 fn table_of(record: &SurfaceRecord, [exact, made]: [&str; 2], rows: &[Vec<String>]) -> Section {
     let names = [exact, made].map(|name| format!("#{}", sentence(name)));
     let mut out = table("", &["Figure", &names[0], &names[1]], rows);

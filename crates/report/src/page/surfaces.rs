@@ -11,12 +11,12 @@ use crate::record::surface::SurfaceFound;
 use crate::text::{escape, fixed, measured, thousands};
 use voxalign_image::{Mesh, Volume};
 
-/// What the page is made of.
+/// The content of the page.
 #[derive(Debug, Clone, Copy)]
 pub struct SurfacesReport<'a> {
     /// The record.
     pub record: &'a SurfacesRecord,
-    /// What the surfaces are drawn upon.
+    /// The image that the surfaces are drawn over.
     pub image: &'a Volume<f32>,
     /// The surfaces that were written, mm, as the record has them.
     pub meshes: &'a [Mesh],

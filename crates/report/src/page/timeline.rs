@@ -18,7 +18,7 @@ pub struct TimelineReport<'a> {
     pub host: &'a HostRecord,
     /// The command with its arguments, as it was given.
     pub command: Vec<String>,
-    /// What is to be known to read the page.
+    /// A note for the reader.
     pub note: String,
     /// The timelines; all are drawn to the same scale.
     pub timelines: Vec<Timeline>,

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::text::{escape, fixed, thousands};
 use voxalign_image::Vector3;
 
-/// What a report on a sequence is made of.
+/// The content of a report on a sequence.
 #[derive(Debug, Clone, Copy)]
 pub struct TrackReport<'a> {
     /// The record.
@@ -107,7 +107,7 @@ fn over_frames(title: &str, up: &str, series: Vec<Series>) -> String {
     panel(plot.svg())
 }
 
-/// A series of some frames, each with its value, of which `said` is what is said.
+/// A series of some frames, each with its value; `said` is the text for a value.
 fn series<'a>(
     (shape, colour): (Shape, usize),
     frames: impl Iterator<Item = (&'a FrameRecord, f64)>,

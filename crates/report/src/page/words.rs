@@ -52,7 +52,7 @@ pub(crate) fn judged(verdict: &Verdict, said: Option<&str>) -> Section {
     Section::new("verdict", out + "</section>")
 }
 
-/// Whether something is as it should be, in words, as HTML.
+/// Pass or fail, with a text for each, as HTML.
 pub(crate) fn outcome(good: bool, yes: &str, no: &str) -> String {
     match good {
         true => format!("<span class=\"pass\">\u{2713} {yes}</span>"),
@@ -60,7 +60,7 @@ pub(crate) fn outcome(good: bool, yes: &str, no: &str) -> String {
     }
 }
 
-/// So many of something, in words.
+/// A count with its noun.
 pub(crate) fn count(n: usize, one: &str, many: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{} {many}", thousands(n as f64)) }
 }
@@ -333,7 +333,7 @@ fn command(record: &RunRecord) -> String {
     }
 }
 
-/// What the transform does, in words, under a heading that is HTML.
+/// A description of the transform, under a heading that is HTML.
 pub(crate) fn transform(record: &TransformRecord, heading: &str) -> Section {
     let all = |values: [f64; 3], decimals| values.map(|v| fixed(v, decimals));
     let [tx, ty, tz] = record.translation_mm;

@@ -45,7 +45,7 @@ pub use view::Scene;
 use crate::error::{ReportError, Result};
 use voxalign_image::{Mesh, Vector3, memory};
 
-/// The colour of a layer, one that shows on black and beside the others.
+/// The colour of a layer, one that is visible on black and next to the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Colour {
     /// As reports draw what is fixed.
@@ -145,8 +145,8 @@ impl<'a> Layer<'a> {
     }
 }
 
-/// Short lines from each point of one list to that of another, such as corresponding landmarks; as many as the shorter
-/// list has.
+/// Short lines from each point of one list to that of another, such as corresponding landmarks, up to the length of
+/// the shorter list.
 ///
 /// # Errors
 /// [`ReportError::Mesh`] where a point is not finite or there are too many; [`ReportError::OutOfMemory`].

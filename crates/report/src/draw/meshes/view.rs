@@ -15,16 +15,16 @@ const MOST: usize = 90_000;
 /// Layers in one view.
 #[derive(Debug, Clone, Default)]
 pub struct Scene<'a> {
-    /// What is shown.
+    /// The layers.
     pub layers: Vec<Layer<'a>>,
-    /// What the values of layers are; without one they are not shown.
+    /// The colour scale of the values of layers; without one they are not shown.
     pub scale: Option<Scale>,
 }
 
 impl Scene<'_> {
-    /// The figure, as HTML with its script: turned by the mouse, moved with Shift, zoomed by the wheel; layers can be
-    /// hidden and made translucent. Empty where no layer has a vertex. The caption is HTML and says how to read it; what
-    /// was left out of large meshes is said behind it.
+    /// The figure, as HTML with its script: rotated by the mouse, moved with Shift, zoomed by the wheel; layers can
+    /// be hidden and made translucent. Empty where no layer has a vertex. The caption is HTML and explains how to
+    /// read it; a note on the reduction of large meshes is appended.
     ///
     /// # Errors
     /// [`ReportError::MeshValues`](crate::ReportError::MeshValues),
@@ -90,7 +90,7 @@ impl Scene<'_> {
     }
 }
 
-/// How many faces or points each layer may have: all the same, and what some do not need is the others'.
+/// The most faces or points that each layer may have: an equal share, and the unused shares of smaller ones.
 fn shares(layers: &[Layer<'_>]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..layers.len()).collect();
     order.sort_by_key(|&i| size(&layers[i]));
@@ -112,7 +112,7 @@ fn size(layer: &Layer<'_>) -> usize {
     }
 }
 
-/// How large a layer is, in words.
+/// A description of the size of a layer.
 fn amount(layer: &Layer<'_>) -> String {
     let (mesh, count) = (layer.mesh, thousands(size(layer) as f64));
     match (mesh.faces().len(), mesh.line_ends().len()) {

@@ -40,7 +40,7 @@ fn measures(evidence: &Evidence) -> String {
     )
 }
 
-/// What the images say without their masks, where they have some.
+/// The evidence of the images without their masks, where they have some.
 fn unmasked(whole: Option<&Unmasked>, under: &str) -> String {
     whole.map_or_else(String::new, |whole| {
         format!(

@@ -9,7 +9,7 @@ use crate::draw::studio::{Images, Studio};
 use crate::error::Result;
 use crate::record::{Figure, RunRecord};
 
-/// What a report on an affine registration is made of.
+/// The content of a report on an affine registration.
 #[derive(Debug, Clone, Copy)]
 pub struct AffineReport<'a> {
     /// The record of the run.

@@ -30,7 +30,7 @@ pub(crate) fn table(stages: &[StageRecord]) -> String {
         .html("stages")
 }
 
-/// How the cost of the finest stages was chosen, in words; nothing where it was given.
+/// How the cost of the finest stages was chosen; nothing where it was given.
 pub(crate) fn choice(record: &RunRecord) -> Section {
     let Some(linearity) = record.figures.get(Figure::Linearity) else { return Section::default() };
     let line = record.figures.get(Figure::ExplainedByLine).unwrap_or(f64::NAN);

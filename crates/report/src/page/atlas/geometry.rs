@@ -44,7 +44,8 @@ pub(super) fn pictures(page: &mut Page, report: &AtlasReport<'_>) -> Result<()> 
     )
 }
 
-/// What the template has with what all subjects say of it, and with those of the one that is worst after.
+/// An item of the template's geometry with the mean over all subjects, and with the worst subject after
+/// registration.
 struct Spread<'a, T> {
     of: &'a TemplateRecord,
     all: Vec<&'a T>,
@@ -59,7 +60,7 @@ impl<T> Spread<'_, T> {
     }
 }
 
-/// What the template has, as far as subjects say something of it: what `find` finds of its name.
+/// The items of the template's geometry that subjects have measures of: those that `find` returns for its name.
 fn spreads<'a, T>(
     record: &'a AtlasRecord,
     find: impl Fn(&'a AnatomyRecord, &str) -> Option<&'a T>,

@@ -21,7 +21,7 @@ use voxalign_population::atlas::Snapshot;
 use voxalign_population::stream::{Task, Trace};
 use voxalign_register::Choice;
 
-/// What a report on an atlas is made of.
+/// The content of a report on an atlas.
 ///
 /// All images are on the grid of the atlas; of several channels they are the first.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +42,7 @@ pub struct AtlasReport<'a> {
     pub labels: Option<&'a LabelMap>,
     /// The template at some iterations, in the order in which they were made; none is well too.
     pub snapshots: &'a [Snapshot],
-    /// What ran when, where the subjects were streamed through the device.
+    /// The timeline, where the subjects were streamed through the device.
     pub timeline: Option<&'a Trace>,
     /// The surfaces, curves and points of the template.
     pub shapes: &'a [TemplateShape<'a>],
@@ -57,7 +57,7 @@ pub struct TemplateShape<'a> {
     pub name: &'a str,
     /// It in the world of the atlas.
     pub mesh: &'a Mesh,
-    /// How far each vertex is carried to the subjects, the root mean square, mm.
+    /// The displacement of each vertex to the subjects, the root mean square, mm.
     pub variation: &'a [f32],
 }
 
@@ -244,7 +244,7 @@ fn subjects(record: &AtlasRecord) -> Section {
     section("subjects", "Subjects", &body)
 }
 
-/// What ran when, with the times of the stages; none where nothing ran.
+/// The timeline, with the times of the stages; none where nothing was streamed.
 fn timeline(trace: &Trace) -> Option<String> {
     let names: Vec<String> = trace.stages.iter().map(|s| s.name.clone()).collect();
     let task = |t: &Task| TimelineTask {

@@ -29,10 +29,9 @@ const REGIONS: [[u8; 3]; 6] = [
     [255, 230, 90],
     [190, 150, 255],
 ];
-/// The part of the voxels whose values are within a scale of colours.
+/// The fraction of the voxels whose values are within a colour scale.
 const WITHIN: f64 = 0.999;
-/// The least that full colour stands for in pictures of the mean logarithm of the Jacobian: below, all
-/// is as good as 0.
+/// The smallest end of the colour scale in pictures of the mean log Jacobian: below, all is practically 0.
 const LEAST_LOG: f64 = 0.05;
 /// Most iterations that are shown.
 const MOST: usize = 24;
@@ -47,7 +46,7 @@ pub(super) struct Pictures<'a> {
     window: Window,
     /// The atlas on each plane.
     atlas: Vec<Vec<f32>>,
-    /// What has full colour: variance, entropy, and mean logarithm of the Jacobian.
+    /// The ends of the colour scales: variance, entropy, and mean log Jacobian.
     reach: [f64; 3],
 }
 
@@ -67,7 +66,7 @@ impl<'a> Pictures<'a> {
         Ok(Self { report, planes, window, atlas, reach })
     }
 
-    /// How the grid lies and what is black and white, in words.
+    /// A description of the grid and of the grey scale.
     pub(super) fn convention(&self) -> String {
         let range = [self.window.low, self.window.high].map(|v| fixed(f64::from(v), 2));
         format!(
@@ -209,7 +208,7 @@ impl<'a> Pictures<'a> {
     }
 }
 
-/// When a template was that of a snapshot, in words.
+/// A description of when a snapshot of the template was taken.
 fn when(iteration: usize) -> String {
     match iteration {
         0 => "at the start".to_owned(),
@@ -223,12 +222,12 @@ fn largest(values: &[f32]) -> f64 {
     quantile(&mut sizes.collect::<Vec<_>>(), WITHIN).map_or(0.0, f64::from)
 }
 
-/// A bar of colours from 0 up; `more` stands behind the last number.
+/// A colour bar from 0 up; `more` follows the last number.
 fn sequential_key(reach: f64, more: &str) -> String {
     Key::new().ramp(&sequential_style(), ["0", &(plain(reach) + more)]).html()
 }
 
-/// The size of a grid, in words.
+/// A description of the size of a grid.
 pub(super) fn size(grid: &Grid) -> String {
     let (dims, spacing) = (grid.dims(), grid.spacing());
     let used: Vec<usize> = (0..3).filter(|&a| !grid.is_2d() || dims[a] > 1).collect();

@@ -51,7 +51,7 @@ pub(super) fn rows(subjects: &[SubjectRecord]) -> String {
         .long("subjects sortable")
 }
 
-/// Whether a subject can be used, in words.
+/// A description of whether a subject can be used.
 fn verdict(subject: &SubjectRecord) -> String {
     match (subject.verdict.good, subject.outlying) {
         (false, unlike) => {
@@ -65,7 +65,7 @@ fn verdict(subject: &SubjectRecord) -> String {
     }
 }
 
-/// How many subjects are outlying or cannot be used, in words.
+/// A description of how many subjects are outlying or cannot be used.
 pub(super) fn remarkable(subjects: &[SubjectRecord]) -> String {
     let bad = subjects.iter().filter(|s| !s.verdict.good).count();
     let unlike = subjects.iter().filter(|s| s.verdict.good && s.outlying).count();

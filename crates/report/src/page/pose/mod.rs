@@ -21,7 +21,7 @@ use std::fmt::Write as _;
 use voxalign_image::{Matrix3, Rotation3, Vector3};
 use voxalign_register::projection::register::PARAMETERS;
 
-/// What a report on a pose is made of.
+/// The content of a report on a pose.
 #[derive(Debug, Clone, Copy)]
 pub struct PoseReport<'a> {
     /// The record.
@@ -105,7 +105,7 @@ fn cards(record: &PoseRecord) -> Vec<Card> {
     cards
 }
 
-/// A parameter in words.
+/// The name of a parameter.
 fn along(parameter: &str) -> String {
     match parameter.strip_prefix("rotation ") {
         Some(axis) => format!("Rotation about {axis}"),

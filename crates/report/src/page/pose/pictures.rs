@@ -98,7 +98,7 @@ impl<'a> Drawn<'a> {
     }
 }
 
-/// The picture of the whole X-ray image, beside those of what counted.
+/// The picture of the whole X-ray image, next to those of the region that counted.
 const WHOLE: usize = 9;
 
 /// A grid of pictures: a row for each view, under these headings; [whole images](WHOLE) are those of `wholes`.
@@ -131,7 +131,7 @@ fn grid(
     Ok(out + "</div>")
 }
 
-/// What the lines of regions are, where there are some.
+/// The legend of the region outlines, where there are some.
 fn region_key(views: &[PoseViewRecord]) -> String {
     match views.iter().any(|v| v.region.is_some()) {
         true => Key::new().line("#57e389", "the region that counted").html(),
@@ -171,7 +171,7 @@ pub(crate) fn slices(records: &[PoseViewRecord], pictures: &[PosePictures<'_>]) 
     Ok(body + &region_key(records))
 }
 
-/// Edges of simulated images upon X-ray images; of what counted alone.
+/// Edges of simulated images over X-ray images, of the region that counted only.
 pub(crate) fn overlays(
     records: &[PoseViewRecord],
     pictures: &[PosePictures<'_>],
