@@ -164,7 +164,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", required=True)
     parser.add_argument("--program", default="target/release/voxalign")
-    parser.add_argument("--only", default="", help="names of pairs, or parts of them")
+    parser.add_argument("--only", default="", help="substrings of the names of pairs")
     args = parser.parse_args()
     wanted = [w for w in args.only.split(",") if w]
     folder = tempfile.mkdtemp(prefix="agreement-")

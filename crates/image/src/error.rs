@@ -53,9 +53,9 @@ pub enum ImageError {
     /// Two grids that must agree do not.
     #[error("the grids differ: {first} against {second}")]
     GridMismatch {
-        /// The first grid, in words.
+        /// A description of the first grid.
         first: String,
-        /// The second grid, in words.
+        /// A description of the second grid.
         second: String,
     },
     /// A displacement field could not be inverted to the asked accuracy.

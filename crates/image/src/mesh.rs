@@ -141,7 +141,7 @@ impl Mesh {
         &self.data
     }
 
-    /// Whether there is no vertex.
+    /// Whether there are no vertices.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.vertices.is_empty()
@@ -214,7 +214,7 @@ impl Mesh {
     }
 
     /// The mesh without faces that have no area, without steps of length 0 along lines, and without lines of fewer
-    /// than two points, and how many faces, steps and lines that were. Vertices stay, also those that nothing uses.
+    /// than two points, and the numbers of faces, steps and lines removed. Vertices stay, including unused ones.
     ///
     /// # Errors
     /// [`ImageError::OutOfMemory`].

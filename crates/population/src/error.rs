@@ -75,7 +75,7 @@ pub enum PopulationError {
     NotFinite {
         /// Its file.
         file: PathBuf,
-        /// How many.
+        /// The number of voxels.
         count: usize,
         /// Indices of the first one, where they are known.
         first: Option<[usize; 3]>,
@@ -87,11 +87,11 @@ pub enum PopulationError {
         file: PathBuf,
         /// The part of it: `the image`, or `its mask`.
         what: &'static str,
-        /// The grid that was found, in words.
+        /// A description of the grid that was found.
         found: String,
         /// The image that sets the grid.
         other: PathBuf,
-        /// Its grid, in words.
+        /// A description of its grid.
         expected: String,
     },
     /// A registration of an image, or its preparation, failed.
@@ -148,7 +148,7 @@ pub enum PopulationError {
     Images {
         /// The problem found.
         found: String,
-        /// What would do.
+        /// The remedy.
         remedy: String,
     },
     /// An option has a value that cannot be used.

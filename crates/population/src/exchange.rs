@@ -14,7 +14,7 @@ pub fn pack<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>> {
     rmp_serde::to_vec_named(value).map_err(|e| PopulationError::Exchange(e.to_string()))
 }
 
-/// What [`pack`] made bytes of.
+/// Decodes the bytes of [`pack`].
 ///
 /// # Errors
 /// [`PopulationError::Exchange`] for bytes that are something else.

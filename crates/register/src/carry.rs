@@ -55,7 +55,7 @@ pub struct CarriedMesh {
     pub vertices: Vec<Carried>,
     /// Whether the map mirrors, so that the corners of the faces were put into the other order: their outside stays outside.
     pub mirrored: bool,
-    /// Names of the arrays that were turned as normals.
+    /// Names of the arrays that were mapped as normals.
     pub normals: Vec<String>,
     /// Names of the arrays that were carried as vectors.
     pub vectors: Vec<String>,
@@ -231,7 +231,7 @@ fn field(step: &Step) -> Option<&Displacement> {
     }
 }
 
-/// Whether a point lies within the grid of a field.
+/// Whether a point is within the grid of a field.
 fn holds(displacement: &Displacement, point: Vector3<f64>) -> bool {
     let grid = displacement.field().grid();
     grid.contains_index(grid.world_to_index(point))

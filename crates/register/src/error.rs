@@ -15,11 +15,11 @@ pub enum Role {
     Fixed,
     /// The image that is aligned with it.
     Moving,
-    /// What counts of the fixed image.
+    /// The mask of the fixed image.
     FixedMask,
-    /// What counts of the moving image.
+    /// The mask of the moving image.
     MovingMask,
-    /// How much each voxel of the fixed image counts.
+    /// The weights of the voxels of the fixed image.
     FixedWeight,
     /// The fixed image of a further channel.
     FixedChannel,
@@ -91,7 +91,7 @@ pub enum RegisterError {
     NotFinite {
         /// Which image.
         role: Role,
-        /// How many.
+        /// The number of voxels.
         count: usize,
     },
     /// A mask or weight selects nothing.
@@ -116,9 +116,9 @@ pub enum RegisterError {
     MaskGrid {
         /// Which mask.
         role: Role,
-        /// Its grid in words.
+        /// A description of its grid.
         mask: String,
-        /// The image's grid in words.
+        /// A description of the image's grid.
         image: String,
     },
     /// One image is flat, the other has depth.
@@ -134,7 +134,7 @@ pub enum RegisterError {
     /// The two images do not overlap where the search starts.
     #[error("the images do not overlap at the start ({start})")]
     NoOverlap {
-        /// The start in words.
+        /// A description of the start.
         start: String,
     },
     /// The images are too small for a registration.

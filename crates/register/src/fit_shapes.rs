@@ -222,7 +222,7 @@ mod tests {
     use super::*;
     use voxalign_image::AffineParameters;
 
-    /// A bent ellipsoid of so many rings, as points.
+    /// A bent ellipsoid with this many rings, as points.
     fn shape(rings: usize, at: Vector3<f64>) -> Mesh {
         use std::f64::consts::{PI, TAU};
         let place = |i: usize, j: usize| {

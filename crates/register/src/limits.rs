@@ -28,7 +28,7 @@ macro_rules! limits {
 limits! {
     /// Bounds on an affine registration.
     AffineLimits, AFFINE {
-        /// The least part of the smaller field of view that overlaps the other.
+        /// The least fraction of the smaller field of view that overlaps the other.
         overlap: f64 = 0.3,
         /// The least agreement of the whole images where masks exclude most of them: at most -3.4 for 32 wrong
         /// results that nothing else reveals, at least -0.9 for 86 right ones except four that are right inside the
@@ -60,7 +60,7 @@ limits! {
         /// By how much the energy may rise over all scales: energies are of the order of a hundredth and more, and those of
         /// a pair that is exact already change by less where they are least from the beginning.
         energy_rise: f64 = 1e-6,
-        /// The least part of the smaller field of view that overlaps the other under the affine part.
+        /// The least fraction of the smaller field of view that overlaps the other under the affine part.
         overlap: f64 = 0.3,
         /// The largest mean inverse-consistency error over the grid, smallest voxels.
         mean_inverse_error: f64 = 0.05,
@@ -71,9 +71,9 @@ limits! {
         information: f64 = 0.17,
         /// The most harmonic energy for each nat of it.
         energy_per_information: f64 = 2.0,
-        /// The least part of the information under the best affine transform that a deformation keeps.
+        /// The least fraction of the information under the best affine transform that a deformation keeps.
         worth: f64 = 0.7,
-        /// The least [agreement](crate::evidence::Evidence::agreement) of the images as they lie after it.
+        /// The least [agreement](crate::evidence::Evidence::agreement) of the images after the deformation.
         agreement: f64 = 0.0,
         /// The least agreement under the affine map nearest to the whole transform, without any bending. At least
         /// -0.7 for 279 right results except three whose wrong start was partly undone; at most -1.9 for 277 wrong
@@ -112,16 +112,16 @@ limits! {
     /// Bounds on anatomies: how classes, shapes and labels fare. The calibration of docs/accuracy.md (45 right and 84 wrong
     /// registrations, and as many set aside) was made with them; nothing was chosen on it.
     AnatomyLimits, ANATOMY {
-        /// By how much the overlap of a class may fall.
+        /// The largest decrease of the overlap of a class.
         overlap_loss: f64 = 0.01,
-        /// By how much the mean Dice of labels, which took no part, may fall.
+        /// The largest decrease of the mean Dice of labels that took no part.
         dice_loss: f64 = 0.01,
         /// The mean distance that shapes may keep, in widths of their kernels: what is nearer hardly pulls.
         widths: f64 = 0.5,
         /// The voxels that it may always be.
         voxels: f64 = 1.5,
-        /// Centres of two shapes are exchanged where they are nearer to each other's partner than this part of the distance to
-        /// their own.
+        /// The centres of two shapes are swapped if they are nearer to each other's partner than this fraction of
+        /// the distance to their own.
         exchanged: f64 = 0.5,
     }
 
@@ -156,7 +156,7 @@ limits! {
         apart: f64 = 4.5,
         /// The effective number of subjects below which an atlas of a regression shows some of them more than a population.
         effective_number: f64 = 3.0,
-        /// The part of the atlases of a permutation test that may be bad.
+        /// The fraction of the atlases of a permutation test that may be bad.
         unusable: f64 = 0.05,
     }
 
@@ -166,7 +166,7 @@ limits! {
         /// The correlation of gradients within blocks that a view has at least: the median. Right poses of a wrist have 0.74 and more in the
         /// worse view, wrong ones 0.50 and less.
         alike: f64 = 0.7,
-        /// By how much the cost may rise from the start.
+        /// The largest rise in cost from the start.
         cost_rise: f64 = 1e-3,
         /// The fraction of the pixels that see the CT.
         seen: f64 = 0.1,
@@ -187,7 +187,7 @@ limits! {
         moves: [f64; 2] = [1.0, 3.0],
         /// The standard deviation that a pose may have where a geometry was refined, in pixels.
         refined: f64 = 1.0 / 3.0,
-        /// By what part of the cost mirrored or exchanged images may fit better.
+        /// The largest gain in cost of mirrored or swapped images, as a fraction of the cost.
         suspect: f64 = 0.05,
         /// The largest distance of a result from the start, as a fraction of the search range, unless it has the
         /// second lead over all other rotations.
@@ -198,7 +198,8 @@ limits! {
 
     /// Bounds on a frame of a sequence that is followed; what they call right and wrong ones is in docs/accuracy.md.
     TrackLimits, TRACK {
-        /// The least share of the usual correlation of gradients that a frame has, and of [`PoseLimits::alike`] where a lost one is found.
+        /// The least gradient correlation of a frame, as a fraction of the usual one, and that of a frame at which
+        /// a lost track is found again, as a fraction of [`PoseLimits::alike`].
         share: f64 = 0.6,
         /// The largest distance of the pose of a single view from that of all views, in its image, in pixels at the
         /// place of the CT. By `tools/calibrate_track.py`: at most 0.16 in 1042 of 1049 right frames without a

@@ -52,8 +52,8 @@ pub struct FieldMeasures {
     /// Measures within the object, where one is known; all others are over the whole grid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectMeasures>,
-    /// The smallest Jacobian determinant: how much of a volume is left where it shrinks most (as
-    /// seen from the fixed image); not above 0 where the mapping folds.
+    /// The smallest Jacobian determinant: the volume scaling where it shrinks most (as seen from the fixed image);
+    /// not above 0 where the mapping folds.
     pub smallest_jacobian: f64,
     /// The largest Jacobian determinant.
     pub largest_jacobian: f64,

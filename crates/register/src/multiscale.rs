@@ -18,7 +18,7 @@ use voxalign_options::text_value;
 /// One scale of a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Scale {
-    /// How many times longer voxels are than those of the finest grid.
+    /// The ratio of voxel lengths to those of the finest grid.
     pub factor: usize,
     /// The most iterations.
     pub iterations: usize,
@@ -161,10 +161,10 @@ pub trait Iteration<F: Deformation> {
     }
 }
 
-/// What happened at a scale.
+/// The record of a scale.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScaleRecord {
-    /// How many times longer voxels were.
+    /// The ratio of voxel lengths to those of the finest grid.
     pub factor: usize,
     /// The most iterations allowed.
     pub allowed: usize,
@@ -196,7 +196,7 @@ pub struct Course {
 
 /// Looks at a run while nothing is under way: after each iteration and each scale.
 pub trait Keeper<F: Deformation, I> {
-    /// A place from which the run can go on.
+    /// A point from which the run can resume.
     ///
     /// # Errors
     /// What ends the run.
@@ -229,7 +229,7 @@ pub fn run<F: Deformation, I: Iteration<F>>(
     resume(deformation, iteration, scales, convergence, progress, Course::default(), &mut ())
 }
 
-/// The part of the work of all scales that one of them is, where each makes all of its iterations.
+/// The fraction of the work of all scales for one of them, where each makes all of its iterations.
 fn share(scales: &[Scale], index: usize) -> f64 {
     let work = |s: &Scale| s.iterations as f64 / (s.factor as f64).powi(3);
     work(&scales[index]) / scales.iter().map(work).sum::<f64>().max(f64::MIN_POSITIVE)
@@ -381,7 +381,7 @@ mod tests {
         assert!(found[0].energies.len() < 20, "{found:?}");
     }
 
-    /// A run that goes on from any place ends as one that was never stopped.
+    /// A run that resumes from any point ends like one that was never stopped.
     #[test]
     fn a_run_goes_on() {
         struct All(Vec<(i32, Course)>);

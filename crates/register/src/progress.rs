@@ -8,15 +8,15 @@ pub enum Event<'a> {
     StageStart {
         /// Its number, from 0.
         index: usize,
-        /// How many there will be.
+        /// The number of stages.
         count: usize,
         /// Its name, such as `8 mm`.
         name: &'a str,
         /// The unit that it counts, such as `evaluations`.
         counts: &'static str,
-        /// What falls in it, such as `cost`.
+        /// The name of the value that it lowers, such as `cost`.
         value: &'static str,
-        /// The part of the work of all stages that it is expected to be, 0 to 1.
+        /// Its expected fraction of the work of all stages, 0 to 1.
         share: f64,
     },
     /// Some of a stage's work is done.
@@ -45,7 +45,7 @@ pub enum Event<'a> {
     },
     /// A remark for the user; the work goes on.
     Warning {
-        /// It, in words.
+        /// The remark.
         text: &'a str,
     },
 }

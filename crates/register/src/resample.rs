@@ -107,9 +107,8 @@ pub fn labels_onto<D: Device>(
     Ok(Volume::new(reference.clone(), device.into_host(out)?)?)
 }
 
-/// Whether a voxel of the `reference` grid shows something of an image on the grid `moving` under a
-/// transform from world points of the reference to those of the image: one whose centre lies within
-/// the voxels of the image.
+/// Whether a voxel of the `reference` grid is covered by an image on the grid `moving` under a transform from world
+/// points of the reference to those of the image: whether its centre is within the voxels of the image.
 #[must_use]
 pub fn meets(reference: &Grid, transform: &Transform, moving: &Grid) -> bool {
     let (dims, from) = (reference.dims(), moving.dims());

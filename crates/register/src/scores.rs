@@ -72,7 +72,7 @@ impl Agreement {
     pub const PLAIN: f64 = std::f64::consts::LN_2;
     /// The least fraction of the object that both must show as tissue to be informative.
     pub const LEAST_PART: f64 = 0.05;
-    /// The least number of voxels of it: of fewer nothing can be said.
+    /// The least number of its voxels: fewer are not informative.
     pub const LEAST_VOXELS: usize = 100;
 
     /// Of a fixed image and a moving one on its grid that is NaN where it is not defined.

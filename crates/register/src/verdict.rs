@@ -96,7 +96,7 @@ pub struct Check {
     /// The remedy where it fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy_code: Option<Remedy>,
-    /// That in words; empty where nothing can be said.
+    /// The remedy in words; empty without one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub remedy: String,
 }

@@ -13,8 +13,8 @@ const TURN: f64 = 0.2;
 const FOLD: f64 = -0.7;
 /// The largest ratio of a face's length to its height, relative to an equilateral one.
 const SLIVER: f64 = 0.03;
-/// What keeps a new vertex near the middle of its edge, as part of the weight of the planes around it: in the plane
-/// every place is as good.
+/// The weight that keeps a new vertex near the middle of its edge, as a fraction of the weight of the planes around
+/// it: within a plane every position is equally good.
 const NEAR: f64 = 1e-3;
 
 /// A surface of at most this many triangles, where that is possible without changing its topology, by collapsing
@@ -309,7 +309,7 @@ impl Decimation {
         Ok(())
     }
 
-    /// Whether faces that a collapse changes would lie on each other, or on those around them. They have their new
+    /// Whether faces that a collapse changes would overlap each other, or those around them. They have their new
     /// normals, and the vertex that is kept.
     fn would_fold(&self, changed: &[([u32; 3], Vector3<f64>)], [kept, gone]: [u32; 2]) -> bool {
         changed.iter().enumerate().any(|(i, (face, normal_of_face))| {
@@ -372,7 +372,7 @@ fn normal([a, b, c]: &[Vector3<f64>; 3]) -> Vector3<f64> {
     (b - a).cross(&(c - a))
 }
 
-/// Whether a face may change so: it is not turned over, and no sliver unless it was one.
+/// Whether a face may change like this: it is not flipped, and not a sliver unless it was one.
 fn may_become(before: &[Vector3<f64>; 3], after: &[Vector3<f64>; 3]) -> bool {
     let shape = |corners: &[Vector3<f64>; 3], size: f64| {
         let [a, b, c] = corners;

@@ -4,7 +4,7 @@ use crate::cases::{Case, Corner, cases, edge};
 use voxalign_image::memory::{self, OutOfMemory};
 use voxalign_image::{ImageError, Mesh, Vector3, Volume};
 
-/// Vertices keep this distance from voxels' centres, as part of an edge: so no triangle is without area.
+/// Vertices keep this distance from voxels' centres, as a fraction of an edge, so that every triangle has an area.
 const APART: f64 = 0.005;
 /// No vertex yet.
 const NONE: u32 = u32::MAX;

@@ -130,7 +130,7 @@ mod tests {
     use std::f64::consts::PI;
     use voxalign_image::{Affine, Grid, Matrix3};
 
-    /// A grid that is turned, anisotropic and, where it is asked for, flipped.
+    /// A grid that is oblique, anisotropic and, where asked for, flipped.
     fn turned(dims: [usize; 2], flipped: bool) -> Grid {
         let (s, c) = 0.4f64.sin_cos();
         let turn = Matrix3::new(c, -s, 0.0, s, c, 0.0, 0.0, 0.0, 1.0);

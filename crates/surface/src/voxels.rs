@@ -36,8 +36,8 @@ pub fn keep_largest(
     Ok(sizes.len())
 }
 
-/// Fills what is below `level` and enclosed: from where not even along diagonals a way leads out of the image. It becomes
-/// `inside`. Returns how many voxels that were.
+/// Fills enclosed cavities below `level`, from which there is no way out of the image, not even along diagonals:
+/// they become `inside`. Returns the number of filled voxels.
 ///
 /// # Errors
 /// [`ImageError::OutOfMemory`].

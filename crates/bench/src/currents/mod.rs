@@ -51,7 +51,8 @@ pub(crate) struct CurrentsArgs {
     /// What to measure [default: both]
     #[arg(long, value_enum, value_name = "PART,...", value_delimiter = ',')]
     parts: Vec<Part>,
-    /// Number of faces of the moving and the fixed surface, such as 20000,16000 [default: a list of pairs, up to these on the CPU and to 160535,127043 on a GPU]
+    /// Number of faces of the moving and the fixed surface, such as 20000,16000 [default: a list of
+    /// pairs, up to these on the CPU and to 160535,127043 on a GPU]
     #[arg(long, value_name = "N,N", value_delimiter = ',')]
     faces: Vec<u32>,
     /// Kernel width of `times`, mm

@@ -58,7 +58,7 @@ fn number<T: FromStr>(text: &str, name: &str) -> Option<T> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// What `f` finds in the beginning of a file.
+/// The result of `f` for the beginning of a file.
 fn with_text<R>(path: &str, f: impl FnOnce(&str) -> R) -> Option<R> {
     let mut buffer = [0; 4096];
     let mut file = File::open(path).ok()?;

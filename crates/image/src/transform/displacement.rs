@@ -27,7 +27,7 @@ pub struct Residuals {
 
 /// Newton steps at most.
 const ITERATIONS: usize = 50;
-/// Accuracy of the inversion at which a voxel counts as done, as a part of the smallest spacing.
+/// Accuracy of the inversion at which a voxel counts as converged, as a fraction of the smallest spacing.
 const TOLERANCE: f64 = 1e-4;
 /// The smallest part of a step that is tried.
 const SMALLEST_STEP: f64 = 1.0 / 256.0;
@@ -61,9 +61,8 @@ impl Displacement {
         point + self.field.sample(point).unwrap_or_else(Vector3::zeros)
     }
 
-    /// The point that [`apply`](Self::apply) carries to the given one, and by how many mm it misses.
-    /// Found as the displacements of [`inverse`](Self::inverse); points outside the grid stay where
-    /// they are.
+    /// The point that [`apply`](Self::apply) maps to the given one, and its residual, mm. Found as the
+    /// displacements of [`inverse`](Self::inverse); points outside the grid stay where they are.
     #[must_use]
     pub fn apply_inverse(&self, point: Vector3<f64>) -> (Vector3<f64>, f64) {
         let index = self.field.grid().world_to_index(point);

@@ -379,8 +379,8 @@ mod tests {
         ));
     }
 
-    /// A point of the moving image goes to the fixed world through the inverse: the voxel of the
-    /// resampled image that shows it lies there.
+    /// A point of the moving image goes to the fixed world through the inverse, to the voxel of the resampled image
+    /// that shows it.
     #[test]
     fn points_go_through_the_inverse() {
         let t = Transform::Rigid(rigid());

@@ -68,8 +68,8 @@ impl CArm {
     }
 }
 
-/// A machine whose source turns about the long axis of a patient who lies on the back with the head to the gantry (LINAC,
-/// simulator). The image is seen from the source (beam's eye view), with the head up.
+/// A machine whose source rotates about the long axis of a patient who lies supine, head first (LINAC, simulator).
+/// The image is seen from the source (beam's eye view), with the head up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gantry {
     /// Distances, isocentre and detector; the angles are not looked at.

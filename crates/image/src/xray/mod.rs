@@ -221,9 +221,9 @@ impl XrayGeometry {
         }
     }
 
-    /// The same rays with the plane of the detector at another distance from the source, mm: origin, column and row are scaled
-    /// about the source, and so are the sizes of pixels. Every point is seen where it was, but for what comes to lie
-    /// behind the detector, which is not seen.
+    /// The same rays with the plane of the detector at another distance from the source, mm: origin, column and row
+    /// are scaled about the source, and so are the pixel sizes. Every point is projected to the same pixel, except
+    /// for points that are now behind the detector, which are not seen.
     ///
     /// ```
     /// use voxalign_image::{Vector3, XrayGeometry};

@@ -51,7 +51,7 @@ pub struct Atlas {
     pub scales: Vec<ScaleRecord>,
     /// Where the subjects of each device of this rank were between iterations.
     pub plans: Vec<MemoryPlan>,
-    /// What ran when at the last iteration, where subjects were streamed.
+    /// The timeline of the last iteration, where subjects were streamed.
     pub trace: Option<Trace>,
 }
 
@@ -105,7 +105,7 @@ pub struct Construction<'a, D: Device> {
     pub source: &'a dyn Source,
     /// How it is done.
     pub options: &'a AtlasOptions,
-    /// What memory it may take.
+    /// The memory that it may take.
     pub memory: &'a MemoryOptions,
     /// Where it is saved from time to time.
     pub checkpoints: Option<&'a Checkpoints<'a>>,
@@ -113,11 +113,11 @@ pub struct Construction<'a, D: Device> {
     pub resume: bool,
     /// Who listens; of several ranks every one to its own.
     pub progress: &'a dyn Progress,
-    /// Who hears where subjects will be, before the first is read.
+    /// Is called with where subjects will be kept, before the first is read.
     pub planned: &'a (dyn Fn(&[MemoryPlan]) + Sync),
 }
 
-/// Nobody hears of plans.
+/// Ignores memory plans.
 pub fn unheard(_: &[MemoryPlan]) {}
 
 /// Where the time of the iterations goes.
@@ -129,6 +129,6 @@ pub struct Times {
     pub scales: Vec<ScaleRecord>,
     /// Where the subjects of each device of this rank were between iterations.
     pub plans: Vec<MemoryPlan>,
-    /// What ran when at the last iteration, where subjects were streamed.
+    /// The timeline of the last iteration, where subjects were streamed.
     pub trace: Option<Trace>,
 }

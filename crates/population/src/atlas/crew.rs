@@ -34,7 +34,7 @@ pub(super) struct Visit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Changes {
     Nothing,
-    /// What steps change.
+    /// Buffers that steps change.
     Usual,
     All,
 }
@@ -50,7 +50,7 @@ pub(super) struct Crew<'a, D: Device, M: CohortModel<D>> {
     source: &'a dyn Source,
     base: D,
     streams: Option<Streams<D>>,
-    /// What ran when at the last step of subjects that are streamed.
+    /// The timeline of the last step of streamed subjects.
     pub(super) trace: Option<Trace>,
 }
 
@@ -207,8 +207,8 @@ impl<'a, D: Device, M: CohortModel<D>> Crew<'a, D, M> {
         Ok(None)
     }
 
-    /// Brings subjects to the device one after the other. Those that are `here` have their turns between
-    /// theirs, while copies go on.
+    /// Streams subjects through the device one after the other. Those that are `here` are processed in between,
+    /// while copies are in progress.
     fn stream(
         &mut self,
         visit: Visit,

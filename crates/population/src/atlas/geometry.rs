@@ -34,7 +34,7 @@ pub struct Geometry {
     pub forms: Forms,
 }
 
-/// What something is that all subjects have.
+/// The kind of an item that all subjects have.
 #[derive(Debug, Clone)]
 pub enum Forms {
     /// Surfaces, curves or points without correspondence.
@@ -148,7 +148,7 @@ impl Geometry {
         })
     }
 
-    /// What second derivatives of its energy are of the order of, at a scale: a unit for sums.
+    /// The order of magnitude of the second derivatives of its energy at a scale: a unit for sums.
     fn unit(&self, factor: usize) -> f64 {
         match &self.forms {
             Forms::Shapes { options, .. } => {

@@ -12,7 +12,7 @@ use voxalign_register::multiscale::{Course, Keeper};
 use voxalign_register::{Event, Progress};
 
 impl<D: Device, M: CohortModel<D>> Cohort<'_, D, M> {
-    /// Writes all that is needed to go on from here.
+    /// Writes all that is needed to resume from here.
     pub(super) fn save(
         &mut self,
         checkpoints: &Checkpoints<'_>,
@@ -69,7 +69,7 @@ impl<D: Device, M: CohortModel<D>> Cohort<'_, D, M> {
         model.map_or(name.clone(), |(model, _)| model.to_owned())
     }
 
-    /// Goes to where a run was saved; the listener is told of a checkpoint that is damaged.
+    /// Restores the saved state of a run; the listener is told of a damaged checkpoint.
     pub(super) fn restore(
         &mut self,
         checkpoints: &Checkpoints<'_>,

@@ -274,7 +274,7 @@ impl<D: Device, M: CohortModel<D>> Core<D, M> {
         Ok(())
     }
 
-    /// The part of the template's voxels that the object has.
+    /// The fraction of the template's voxels in the object.
     pub(super) fn object_share(&self) -> Result<f64> {
         let Some(first) = self.template.channels.first() else { return Ok(1.0) };
         let n = self.template.grid.len();

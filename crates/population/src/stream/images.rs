@@ -9,7 +9,7 @@ use voxalign_io::image::{self, DataType, WriteOptions};
 
 /// Images of one grid, to be read one at a time.
 pub trait Source: Sync {
-    /// How many there are; at least one.
+    /// The number of images; at least one.
     fn count(&self) -> usize;
 
     /// The grid of all of them.
@@ -36,7 +36,7 @@ pub trait Source: Sync {
     }
 }
 
-/// What takes the images of a result.
+/// A sink for the images of a result.
 pub trait Sink: Sync {
     /// Takes an image, on the grid of the source.
     ///
@@ -140,7 +140,7 @@ impl Files {
         &self.paths
     }
 
-    /// How many dimensions the first file has.
+    /// The number of dimensions of the first file.
     #[must_use]
     pub fn dimensions(&self) -> usize {
         self.dimensions

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// What does the work of a stage.
+/// The engine that does the work of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Engine {
@@ -139,8 +139,8 @@ pub enum Model {
     /// A stream an image (algorithm 8): all uploads are asked for, then all executions, then all
     /// downloads. All images are held at once.
     Implicit {
-        /// How many streams there are where it is not one an image: item `k` is in stream `k mod
-        /// streams`, behind all uploads of that stream.
+        /// The number of streams where it is not one per image: item `k` is in stream `k mod streams`, behind all
+        /// uploads of that stream.
         streams: Option<usize>,
     },
     /// Queues that represent the engines of the hardware.

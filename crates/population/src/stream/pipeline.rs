@@ -30,7 +30,7 @@ pub type Work<'a> = Box<dyn Fn(Turn) -> Result<()> + Send + Sync + 'a>;
 pub struct Stage<'a> {
     name: StageName,
     work: Work<'a>,
-    /// What comes after a forced synchronisation.
+    /// The work after a forced synchronisation.
     pub(super) after: Option<Work<'a>>,
 }
 
@@ -79,7 +79,7 @@ pub trait Listener: Sync {
     }
 }
 
-/// Nobody listens.
+/// No listener.
 impl Listener for () {}
 
 /// An ordered list of stages and the buffers that they hand on.
@@ -265,8 +265,8 @@ impl<'a> Pipeline<'a> {
         }
     }
 
-    /// Runs the items of a range through all stages. Items before the range count as done: a run can
-    /// go on where another ended.
+    /// Runs the items of a range through all stages. Items before the range count as done: a run can continue where
+    /// another ended.
     ///
     /// The calling thread asks for the tasks in the order of the model; each queue has threads of its
     /// own. Where a stage synchronises, the caller asks for its first part, waits until the device has

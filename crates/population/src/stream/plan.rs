@@ -19,10 +19,10 @@ pub struct Ring {
     pub first: usize,
     /// The last stage that uses it.
     pub last: usize,
-    /// How many buffers there are; item `k` has number `k mod size`.
+    /// The number of buffers; item `k` uses number `k mod size`.
     pub size: usize,
-    /// How many later items still use it, in the stage after `first`: item `k + size` may begin stage `first` once item
-    /// `k + keep` has ended stage `last`. 0 unless an operator looks back.
+    /// The number of later items that still use it, in the stage after `first`: item `k + size` may begin stage
+    /// `first` once item `k + keep` has ended stage `last`. 0 unless an operator looks back.
     pub keep: usize,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Queue {
     pub(super) workers: usize,
 }
 
-/// Queues, and what is asked of them.
+/// Queues, and the work submitted to them.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     pub(super) queues: Vec<Queue>,

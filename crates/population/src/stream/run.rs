@@ -34,7 +34,7 @@ impl Default for StreamOptions {
 pub struct Streamed<T> {
     /// The result.
     pub value: T,
-    /// What ran when.
+    /// The timeline.
     pub trace: Trace,
     /// The order of upload, execution and download, where it was measured.
     pub order: Option<Order>,

@@ -15,7 +15,7 @@ use voxalign_compute::ops::resample::Interpolation;
 use voxalign_compute::{Device, DeviceBuffer, Dims};
 use voxalign_image::{Affine, Grid, ImageView};
 
-/// How much of a voxel has to be inside of the mask to count.
+/// The fraction of a voxel that has to be inside the mask to count.
 const WHOLE: f32 = 0.99;
 /// The fraction of a Gaussian that must be inside the known region to fill in its centre.
 const KNOWN: f32 = 0.05;

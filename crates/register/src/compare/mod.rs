@@ -48,7 +48,7 @@ use voxalign_image::{Grid, ImageError};
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum CompareError {
-    /// Two images that must lie on one grid do not.
+    /// Two images that must be on one grid are not.
     #[error("{0}; resample one onto the other first, for instance by `voxalign apply`")]
     Grids(ImageError),
     /// Not enough memory for the comparison.
@@ -57,7 +57,7 @@ pub enum CompareError {
     /// No voxel is left to compare.
     #[error("there is no voxel to compare: {why}")]
     Nothing {
-        /// What took them away.
+        /// The reason.
         why: &'static str,
     },
     /// Two point sets of different sizes.
@@ -91,7 +91,7 @@ impl From<OutOfMemory> for CompareError {
     }
 }
 
-/// Two grids count as one where all corners agree to this part of the smallest spacing.
+/// Two grids count as equal if all corners agree to this fraction of the smallest spacing.
 const GRID_TOLERANCE: f64 = 0.01;
 
 /// Checks that two grids are the same, to a hundredth of a voxel.

@@ -18,7 +18,7 @@ pub struct DeformationEvidence {
     pub start: Evidence,
     /// Of the affine map that is nearest to the whole over what is foreground in the fixed image.
     pub straight: Evidence,
-    /// Of the deformed moving image, as it lies on the fixed one.
+    /// Of the deformed moving image, resampled onto the fixed one.
     pub deformed: Evidence,
     /// Evidence of the whole images under the affine map nearest to the transform over the whole foreground, where
     /// masks exclude part of them.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use voxalign_image::{Affine, ImageView};
 use voxalign_options::Parameters;
 
-/// What becomes of the intensities of a pair before they are compared.
+/// Preprocessing of the intensities of a pair before they are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Intensities {
     /// Each image is [calibrated](super::calibrate): its background becomes 0, its brightest tissue 1.
@@ -30,7 +30,7 @@ pub struct ChannelInput<'a> {
     /// The factor of its energy, above 0; 0 where the pair only defines where the images are, and other channels,
     /// [landmarks](DeformInput::landmarks) or [shapes](DeformInput::shapes) drive the deformation.
     pub weight: f64,
-    /// What becomes of intensities first.
+    /// Preprocessing of intensities.
     pub intensities: Intensities,
 }
 

@@ -15,7 +15,7 @@ use voxalign_image::{Affine, Grid};
 pub(super) struct Prepared<D: Device> {
     pub(super) fixed: Vec<DeviceImage<D>>,
     pub(super) moving: Vec<DeviceImage<D>>,
-    /// What counts of the fixed images.
+    /// The mask or weights of the fixed images.
     pub(super) mask: Option<DeviceImage<D>>,
     pub(super) moving_mask: Option<MovingMask<D>>,
     pub(super) attachments: Attachments<D>,

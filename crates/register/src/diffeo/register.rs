@@ -329,7 +329,7 @@ impl<D: Device> UseModel<D> for Run<'_, D> {
     }
 }
 
-/// The part of the fixed grid that is computed on.
+/// The part of the fixed grid that is registered.
 fn clip_box(
     input: &DeformInput<'_>,
     foregrounds: &[Foregrounds],

@@ -10,7 +10,7 @@ use voxalign_options::text;
 pub(super) struct Findings<'a> {
     pub(super) measures: &'a FieldMeasures,
     pub(super) scales: &'a [ScaleRecord],
-    /// The part of the smaller field of view that overlaps the other under the affine map.
+    /// The fraction of the smaller field of view that overlaps the other under the affine map.
     pub(super) overlap: f64,
     /// Whether there is a mask of the fixed and of the moving image.
     pub(super) masked: [bool; 2],

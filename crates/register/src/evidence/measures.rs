@@ -14,13 +14,13 @@ const FEWEST: usize = 64;
 pub struct Measures {
     /// How parallel gradients are, 0 to 1.
     pub edges: f64,
-    /// Information of each other over the overlap, as a part of the smaller entropy.
+    /// Mutual information over the overlap, as a fraction of the smaller entropy.
     pub information: f64,
     /// Information within what is foreground in both, nats.
     pub tissue: f64,
     /// Dice overlap of the foregrounds.
     pub foreground: f64,
-    /// Voxels of the fixed image that overlap, as a part of the smaller image.
+    /// Voxels of the fixed image that overlap, as a fraction of the smaller image.
     pub overlap: f64,
 }
 
@@ -57,7 +57,7 @@ fn moved(fixed: &Image, moving: &Image, map: &Affine<Index, Index>) -> Vec<f32> 
 /// How the intensities of two images go together within what is foreground in both.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Relation {
-    /// The part of the variance that a rising line explains: the squared correlation, 0 where it is negative.
+    /// The fraction of the variance that a rising line explains: the squared correlation, 0 where it is negative.
     pub line: f64,
     /// The part that any function of one image explains of the other, the larger of both ways.
     pub any: f64,
@@ -98,7 +98,8 @@ pub(super) fn relation(
     Some(Relation { line, any })
 }
 
-/// The part of the variance of the second value that the first one explains, corrected for few samples (Kelley 1935).
+/// The fraction of the variance of the second value that the first one explains, corrected for few samples (Kelley
+/// 1935).
 fn explained(pairs: impl Iterator<Item = (f32, f32)> + Clone) -> f64 {
     let mut bins = [[0.0; 3]; BINS[0]];
     for (a, b) in pairs {

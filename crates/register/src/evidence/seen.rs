@@ -23,7 +23,7 @@ pub struct Evidence {
     pub found: Measures,
     /// The mean of those shifted by two samples.
     pub near: Measures,
-    /// The largest of those shifted by a quarter of the object's radius, turned by 25 degrees, and turned over.
+    /// The largest of those shifted by a quarter of the object's radius, rotated by 25 degrees, and turned over.
     pub elsewhere: Measures,
     /// The largest of those mirrored, one of them refined by the cost where there was a search.
     pub mirrored: Measures,
@@ -70,7 +70,7 @@ impl Evidence {
         ]
     }
 
-    /// Why, in words.
+    /// An explanation.
     #[must_use]
     pub fn words(&self) -> String {
         let pair = |what: &str, of: fn(&Measures) -> f64| {

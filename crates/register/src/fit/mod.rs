@@ -160,11 +160,11 @@ pub struct PointFit {
     pub spread: f64,
 }
 
-/// The distance that a fit leaves, as a part of the spread of points, from which on they hardly belong together.
+/// The residual of a fit, as a fraction of the spread of points, from which on they hardly belong together.
 const DISORDER: f64 = 0.4;
 
 impl PointFit {
-    /// What speaks against that the points belong together, if something does.
+    /// Reasons to doubt that the points belong together, if there are any.
     #[must_use]
     pub fn doubts(&self) -> Option<String> {
         if self.mirrored {
@@ -318,7 +318,7 @@ fn rotation(matrix: Matrix3<f64>) -> (Matrix3<f64>, f64) {
 }
 
 impl Moments {
-    /// Along how many axes both sets have an extent.
+    /// The number of axes along which both sets have an extent.
     fn extents(&self) -> usize {
         let of = |moments: Matrix3<f64>| {
             let mut spreads = moments.symmetric_eigenvalues().map(|v| v.max(0.0).sqrt());

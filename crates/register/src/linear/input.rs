@@ -17,7 +17,7 @@ pub struct DeviceInput<D: Device> {
     pub fixed: D::Buffer<f32>,
     /// Voxels of the fixed image that count (above 0), on its grid.
     pub fixed_mask: Option<D::Buffer<f32>>,
-    /// How much each voxel of the fixed image counts (not negative), on its grid.
+    /// The weights of the voxels of the fixed image (not negative), on its grid.
     pub fixed_weight: Option<D::Buffer<f32>>,
     /// Grid of the image that is to be moved onto the fixed one.
     pub moving_grid: Grid,

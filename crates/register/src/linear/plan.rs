@@ -70,7 +70,7 @@ pub(super) enum Action {
     Refine(Freedom, Until),
 }
 
-/// What becomes of the results.
+/// The selection of the results.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Keep {
     /// They are the candidates, in their order.
@@ -91,7 +91,7 @@ pub(super) enum Keep {
 pub(super) struct Round {
     /// Its name in progress messages.
     pub(super) what: &'static str,
-    /// Which part of the stage it is.
+    /// Its part of the stage.
     pub(super) part: (f64, f64),
     pub(super) from: From,
     pub(super) action: Action,

@@ -19,7 +19,7 @@ use voxalign_compute::Device;
 use voxalign_image::{Affine, Grid, Matrix3};
 use voxalign_options::{Choice, Text};
 
-/// Width of a border that is not given, as a part of the middle one of the extents.
+/// Default border width, as a fraction of the median extent.
 const BORDER: f64 = 1.0 / 40.0;
 
 /// Two images at all scales, and what does not depend on the scale.
@@ -132,7 +132,7 @@ impl<D: Device> Problem<D> {
         Ok(remarks_on(&found, self.largest, pairs.len()))
     }
 
-    /// The part of the smaller field of view that is within the other.
+    /// The fraction of the smaller field of view that is within the other.
     pub(super) fn overlap(&self, map: &Affine) -> f64 {
         field_overlap(&self.fixed_grid, &self.moving_grid, map)
     }

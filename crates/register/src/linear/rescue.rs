@@ -16,7 +16,7 @@ use voxalign_options::text;
 struct Way {
     what: String,
     options: AffineOptions,
-    /// What follows a registration of the images without their masks, where that comes first.
+    /// The search that follows a registration of the images without their masks, where that comes first.
     unmasked: Option<Search>,
 }
 

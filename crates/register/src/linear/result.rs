@@ -46,7 +46,7 @@ pub struct AffineResult {
     /// How the sums of the cost were made, where it is made of binned sums. Another scheme gives the
     /// same sums but for rounding; with this one forced, the result has the same bits again.
     pub scheme: Option<Scheme>,
-    /// The part of the smaller field of view that overlaps the other under the result, 0 to 1.
+    /// The fraction of the smaller field of view that overlaps the other under the result, 0 to 1.
     pub overlap: f64,
     /// Evidence for the result, independent of the cost.
     pub evidence: Evidence,
@@ -59,7 +59,7 @@ pub struct AffineResult {
     pub relation: Option<Relation>,
     /// Whether the images are flat.
     pub flat: bool,
-    /// What else was tried, as the registration that was asked for had a bad result.
+    /// The other attempts, made because the registration that was asked for gave a bad result.
     pub attempts: Vec<Attempt>,
     /// The stages, coarse to fine.
     pub stages: Vec<StageRecord>,

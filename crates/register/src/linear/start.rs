@@ -8,7 +8,7 @@ use crate::search::pose::Freedom;
 use voxalign_image::{Affine, Grid, Matrix3, Vector3};
 use voxalign_options::{Text, text};
 
-/// A start in words.
+/// A description of a start.
 pub(super) fn describe(init: &Init) -> String {
     match init {
         Init::Header => "the headers as they are",
@@ -48,7 +48,7 @@ pub(super) fn fit(
     fit_points(pairs, asked, fixed.is_2d().then(|| [plane(fixed), plane(moving)]))
 }
 
-/// What whoever looks at a result should know of the landmarks that its search started from.
+/// Remarks on the landmarks that a search started from.
 pub(super) fn remarks_on(fit: &PointFit, freedom: Freedom, count: usize) -> Vec<Text> {
     let mut remarks = Vec::new();
     let started = fit.kind.words();

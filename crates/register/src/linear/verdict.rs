@@ -16,12 +16,12 @@ pub(super) struct Findings {
     pub(super) cost_before: f64,
     pub(super) cost_start: f64,
     pub(super) cost_after: f64,
-    /// Weighted samples that overlap, as a part of the smaller image.
+    /// Weighted samples that overlap, as a fraction of the smaller image.
     pub(super) sampled_overlap: f64,
     pub(super) field_overlap: f64,
     pub(super) transform: Affine,
     pub(super) model: Model,
-    /// What other alignments were looked at, where not all were.
+    /// A remark on which other alignments were tried, where not all were.
     pub(super) compared: Option<&'static str>,
     pub(super) searched: bool,
     /// Whether other ways are tried where the result is bad.

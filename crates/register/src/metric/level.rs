@@ -46,7 +46,7 @@ pub(crate) fn of_sums(similarity: &Similarity) -> Result<OfSums> {
     })
 }
 
-/// Largest part of the extent of the moving image that the border weighting takes at either side.
+/// Largest fraction of the extent of the moving image that the border weighting takes on either side.
 const BORDER_PART: f64 = 0.05;
 
 /// The width of the border weighting along each axis, voxels.
@@ -75,7 +75,7 @@ pub struct LevelImages<D: Device> {
     pub fixed: Arc<D::Buffer<f32>>,
     /// Its weights (mask and weight together), 0 where a voxel does not count.
     pub fixed_weight: Option<Arc<D::Buffer<f32>>>,
-    /// The part of the fixed voxels that are samples, where others are left out by a weight of 0 to save work:
+    /// The fraction of the fixed voxels that are samples, where others are left out by a weight of 0 to save work:
     /// 1 where none are.
     pub share: f64,
     /// Grid of the moving image.

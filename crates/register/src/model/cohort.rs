@@ -8,7 +8,7 @@ use voxalign_image::{Affine, Grid};
 
 /// The device buffers of a subject from one step to the next.
 pub struct Buffers<'s, D: Device> {
-    /// What steps change.
+    /// Buffers that steps change.
     pub changing: Vec<&'s mut D::Buffer<f32>>,
     /// Buffers that steps only read: the moving images at the current scale.
     pub fixed: Vec<&'s mut D::Buffer<f32>>,
@@ -135,7 +135,7 @@ pub trait CohortModel<D: Device>: Model<D> {
 
 /// Work with a model of several subjects, of some kind.
 pub trait UseCohortModel<D: Device> {
-    /// What comes of it.
+    /// The result.
     type Out;
 
     /// Does it; `make` makes models on a grid.

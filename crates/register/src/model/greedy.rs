@@ -76,9 +76,9 @@ pub struct GreedyState<D: Device> {
     dims: Dims,
     /// The displacement, voxels of the grid.
     field: D::Buffer<f32>,
-    /// What iterative solvers and adaptive steps start from.
+    /// The initial state of iterative solvers and adaptive steps.
     kept: Option<Kept<D>>,
-    /// What points keep.
+    /// The state of points.
     points: PointState<D>,
 }
 

@@ -17,13 +17,13 @@ pub(super) struct Way<'a, D: Device> {
     pub(super) to_world: Affine<Index, World>,
 }
 
-/// What points keep from one step of a scale to the next.
+/// The state of points from one step of a scale to the next.
 pub(super) struct PointState<D: Device> {
     /// Of each attachment of points, the points of each side that is carried.
     pub(super) held: Vec<Vec<Held<D>>>,
     /// The largest of the last velocity of each side; none before the first step of a scale.
     pub(super) last: Vec<Largest>,
-    /// How many times farther points go than stiffness alone lets them.
+    /// The factor by which points move farther than stiffness alone allows.
     pub(super) trust: Trust,
 }
 
@@ -61,7 +61,7 @@ impl Trust {
     /// The largest factor.
     const MOST: f64 = 64.0;
 
-    /// What stiffness is divided by.
+    /// The divisor of the stiffness.
     pub(super) fn factor(&self) -> f64 {
         self.factor
     }

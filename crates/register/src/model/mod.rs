@@ -186,7 +186,7 @@ pub trait Model<D: Device>: Send {
 
 /// Work with a model of some kind.
 pub trait UseModel<D: Device> {
-    /// What comes of it.
+    /// The result.
     type Out;
 
     /// Does it; `make` makes models on a grid.

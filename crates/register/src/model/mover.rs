@@ -128,7 +128,7 @@ pub(super) fn has_memory(flow: &Flow, solver: &SolverKind) -> bool {
 /// largest velocity, which sets the step, stays that of the images, except where both act at one place.
 const BESIDE: f64 = 0.5;
 
-/// How many times the largest step points alone may make, where several pull at one place.
+/// The factor of the largest step that points alone may make, where several act at one place.
 const TOGETHER: f64 = 2.0;
 
 /// Moves displacements along the velocities that solvers make of [`Forces`], on one side or on both.

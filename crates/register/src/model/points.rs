@@ -144,7 +144,7 @@ impl<D: Device> Held<D> {
         (&self.there, &mut self.covectors)
     }
 
-    /// What carries the points: a displacement, voxels of the grid.
+    /// The displacement of the points, voxels of the grid.
     pub(super) fn carriage<'a>(&self, field: &'a D::Buffer<f32>, dims: Dims) -> Carriage<'a, D> {
         Carriage { field, lattice: lattice(dims), scale: [1.0; 3], map: self.map }
     }

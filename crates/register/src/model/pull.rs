@@ -90,7 +90,7 @@ impl<D: Device> Sources<'_, D> {
     }
 }
 
-/// What pulls a subject at a step, and at what.
+/// The data terms of a subject at a step, and their images.
 pub struct Pull<'a, D: Device> {
     /// The data terms.
     pub sources: Sources<'a, D>,
@@ -100,7 +100,7 @@ pub struct Pull<'a, D: Device> {
     /// The warped images of one of several subjects, from [`warp`](super::CohortModel::warp), for a model that
     /// [needs](super::CohortModel::needs_warped) them; else none.
     pub warped: &'a [D::Buffer<f32>],
-    /// What voxels count.
+    /// The weights of voxels.
     pub counts: Counts<'a, D>,
 }
 
@@ -132,11 +132,11 @@ impl<'a, D: Device> From<&'a DeviceImage<D>> for FixedImage<'a, D> {
     }
 }
 
-/// What voxels of the grid count at a step.
+/// The weights of the voxels of the grid at a step.
 pub struct Counts<'a, D: Device> {
     /// Their weights wherever the subject is; 1 where there are none.
     pub given: Option<&'a D::Buffer<f32>>,
-    /// What counts of the moving images, which flows with them.
+    /// The mask of the moving images, which flows with them.
     pub moving: Option<&'a MovingMask<D>>,
 }
 

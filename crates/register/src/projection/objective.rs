@@ -27,7 +27,7 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
-    /// The columns and rows that count: the first and how many.
+    /// The columns and rows that count: the first and the number.
     ///
     /// # Errors
     /// A region that is empty or not on the detector.
@@ -46,7 +46,7 @@ impl View<'_> {
     }
 }
 
-/// A part of the pixels, drawn at random.
+/// A fraction of the pixels, drawn at random.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sampling {
     /// The part of all, above 0 to 1.
@@ -65,11 +65,11 @@ struct Prepared<D: Device> {
     geometry: XrayGeometry,
     /// The whole image, for other draws.
     image: D::Buffer<f32>,
-    /// The first column and row that count, and how many.
+    /// The first column and row that count, and their numbers.
     counted: ([usize; 2], [usize; 2]),
     /// Whether each pixel of the whole image is left out, where some are.
     without: Option<Vec<bool>>,
-    /// What simulated images have at most.
+    /// The largest extent of simulated images.
     most: f64,
     drawn: Drawn,
 }
@@ -202,7 +202,7 @@ impl<'a, D: Device> XrayObjective<'a, D> {
         self.views.iter().map(|view| view.drawn.pixels.len()).sum()
     }
 
-    /// How many views there are.
+    /// The number of views.
     #[must_use]
     pub fn views(&self) -> usize {
         self.views.len()

@@ -81,7 +81,7 @@ pub fn pose_by_points(seen: &[SeenPoint<'_>]) -> Result<PointPose> {
     Ok(PointPose { pose: back.inverse()?, residual })
 }
 
-/// Where the CT is: how it is turned in the room, and where the middle of the points is.
+/// The pose of the CT: its rotation in the room, and the position of the centre of the points.
 #[derive(Debug, Clone, Copy)]
 struct Placed {
     rotation: Matrix3<f64>,

@@ -22,7 +22,7 @@ pub(crate) enum Freedom {
     Affine,
 }
 
-/// What stays the same during a registration.
+/// The constants of a registration.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Model {
     /// Centre of the linear part, fixed world mm.

@@ -19,7 +19,7 @@ pub struct TracePoint {
     pub cost: f64,
 }
 
-/// What happened in one stage.
+/// The record of one stage.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StageRecord {
     /// Name, such as `8 mm`.
@@ -114,7 +114,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Names the next part of the work and how much of the stage it is.
+    /// Names the next step and its fraction of the stage.
     pub(crate) fn part(&mut self, what: &'static str, from: f64, to: f64) {
         self.what = what;
         self.done = (from, to - from);

@@ -62,7 +62,7 @@ impl PendingEnergy {
         self
     }
 
-    /// The energy, once the device has it; nothing that was asked of the device afterwards is waited for.
+    /// The energy, once the device has it; work submitted to the device afterwards is not waited for.
     ///
     /// # Errors
     /// What failed on the device.

@@ -52,7 +52,7 @@ pub struct Images<'a, D: Device> {
     pub reference: &'a D::Buffer<f32>,
     /// The one in whose values derivatives are.
     pub moved: &'a D::Buffer<f32>,
-    /// What voxels count.
+    /// The weights of voxels.
     pub weights: Option<&'a D::Buffer<f32>>,
     /// Sizes of the grid; along an axis of size 1 windows have no width.
     pub dims: Dims,

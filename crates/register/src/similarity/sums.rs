@@ -52,7 +52,7 @@ pub(super) fn is_flat(n: f64, variance: f64, squares: f64) -> bool {
     !varies
 }
 
-/// Overlap, as a part of the smaller image, below which an alignment is made costlier.
+/// Overlap, as a fraction of the smaller image, below which an alignment is penalised.
 pub const OVERLAP_WANTED: f64 = 0.5;
 
 /// The penalty of a small overlap, and its derivative: `(1 - f / wanted)^2` below the wanted overlap. It keeps the

@@ -44,7 +44,7 @@ const GUARD: f64 = 8.0;
 /// Numbers of an [`Outline`].
 const OUTLINE: usize = 8 * 3 + 3 + 2;
 
-/// What counts of the subjects' images for where they are; every rank looks at its own.
+/// The outlines of the subjects; every rank computes those of its own.
 pub(super) fn outlines<D: Device>(team: &Team<D>, source: &dyn Source) -> Result<Vec<Outline>> {
     let ranks = team.ranks();
     let own: Result<Vec<Vec<f64>>> = team

@@ -36,8 +36,8 @@ pub struct Checkpoints<'a> {
     pub every: Duration,
     /// The identity of the run: a run resumes only from a checkpoint with the same text.
     pub key: &'a str,
-    /// The kind of device that computes, as `--device` names it, such as `cpu` or `cuda`: another kind gives other
-    /// bits, so that a run does not go on from its checkpoints.
+    /// The kind of device, as `--device` names it, such as `cpu` or `cuda`: another kind gives other bits, so that
+    /// a run does not resume from its checkpoints.
     pub device: &'a str,
 }
 
@@ -159,8 +159,8 @@ impl Checkpoints<'_> {
         self.set_current(&name)
     }
 
-    /// The last checkpoint that is whole, where there is one; `subjects` are those of this rank. All ranks call
-    /// it and get the same; the listener is told of a damaged one.
+    /// The last intact checkpoint, if there is one; `subjects` are those of this rank. All ranks call it and get
+    /// the same; the listener is told of a damaged one.
     pub(super) fn last(
         &self,
         ranks: &Communicator,
@@ -300,7 +300,7 @@ impl Checkpoints<'_> {
         }
     }
 
-    /// Whether there is something that a run can go on from, of whichever run.
+    /// Whether there is a checkpoint to resume from, of any run.
     #[must_use]
     pub fn exist(&self) -> bool {
         let states = PLACES.map(|name| self.folder.join(name).join(STATE));

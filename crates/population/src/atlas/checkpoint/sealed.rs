@@ -44,14 +44,14 @@ pub(super) struct Content<T> {
 pub(super) enum Fault {
     /// There is none.
     Missing,
-    /// It is not as it was written, in words.
+    /// It is damaged, with a description.
     Damaged(String),
     /// There is not enough memory to read it: no fault of the file.
     Memory(OutOfMemory),
 }
 
 impl Fault {
-    /// The same in words.
+    /// A description of the same.
     pub(super) fn words(&self) -> String {
         match self {
             Self::Missing => "it is missing".to_owned(),

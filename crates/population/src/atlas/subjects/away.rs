@@ -29,8 +29,8 @@ pub(in crate::atlas) enum Away {
     Disk(Chest),
 }
 
-/// A folder for subjects in that for scratch, which other runs may use at the same time. What killed ones left
-/// there goes.
+/// A folder for subjects inside the scratch folder, which other runs may use at the same time. Leftovers of killed
+/// runs are removed.
 pub(in crate::atlas) fn own_folder(scratch: &Path) -> Result<HiddenFolder> {
     remove_abandoned(scratch);
     HiddenFolder::new_in(scratch).map_err(|e| failed(scratch, "write to", &e))

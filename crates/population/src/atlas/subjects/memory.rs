@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use voxalign_image::memory::amount;
 
-/// What memory an atlas may take.
+/// The memory that an atlas may take.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct MemoryOptions {
     /// Bytes of each device; by default nine tenths of the free memory.
@@ -30,9 +30,9 @@ pub enum Level {
 /// Where the subjects of one device are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryPlan {
-    /// How many subjects the device works on.
+    /// The number of subjects of the device.
     pub subjects: usize,
-    /// How many of them stay on it; the others are streamed at every iteration.
+    /// The number of them that stay on it; the others are streamed at every iteration.
     pub resident: usize,
     /// Where the others are.
     pub level: Level,

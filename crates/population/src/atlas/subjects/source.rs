@@ -31,7 +31,7 @@ pub struct Subject {
 /// How large the images of a subject are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// How many images there are.
+    /// The number of images.
     pub channels: usize,
     /// Voxels of all of them together.
     pub voxels: u64,
@@ -63,7 +63,7 @@ pub trait Source: Sync {
         &[]
     }
 
-    /// What messages call its images.
+    /// The name of its images in messages.
     fn label(&self, subject: usize) -> PathBuf {
         self.subjects().get(subject).map(|s| PathBuf::from(&s.name)).unwrap_or_default()
     }

@@ -17,7 +17,7 @@ pub fn outlying(correlations: &[f64]) -> Vec<bool> {
         .collect()
 }
 
-/// Values as parts of the median of the others; no numbers where there are fewer than two of these.
+/// Values as fractions of the median of the others; NaN where there are fewer than two of these.
 #[must_use]
 pub(super) fn beside_others(values: &[f64]) -> Vec<f64> {
     let one = |i: usize| {

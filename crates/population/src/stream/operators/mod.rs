@@ -31,7 +31,7 @@ pub struct Stack {
     pub dims: Dims,
     /// Spacing, mm.
     pub spacing: [f64; 3],
-    /// How many images there are.
+    /// The number of images.
     pub count: usize,
 }
 
@@ -131,7 +131,7 @@ pub trait SlidingWindow<D: Device>: Sync {
     /// Memory that is made once for each queue.
     type Work: Send;
 
-    /// How many neighbours to each side are looked at.
+    /// The number of neighbours used on each side.
     fn radius(&self) -> usize;
 
     /// As [`Mimo::workspace`].

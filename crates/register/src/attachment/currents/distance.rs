@@ -71,7 +71,7 @@ pub struct ShapeDistance<D: Device> {
     bounds: D::Buffer<f64>,
     /// Where the shape was at the last step.
     last: Option<Arriving>,
-    /// What sums were made by at first, and `⟨B, B⟩` then.
+    /// The method of the sums at first, and `⟨B, B⟩` then.
     first: (Sums, f64),
     /// Whether the grid is another one than that at first.
     is_other: bool,

@@ -198,7 +198,7 @@ impl<D: Device> ParticleMesh<D> {
         Ok(device.splat(masses, points, None, self.lattice(), scheme, out)?)
     }
 
-    /// What masses on voxels become by the kernel, there.
+    /// The convolution of masses on voxels with the kernel, in place.
     ///
     /// # Errors
     /// What fails on the device.

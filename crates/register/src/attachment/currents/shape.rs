@@ -166,7 +166,8 @@ impl Shape {
         self.len() == 0
     }
 
-    /// The part of the shape that each vertex has: of its mass, its length or its area, of which every corner of an element has the same.
+    /// The share of each vertex in the mass, length or area of the shape; the corners of an element have equal
+    /// shares.
     #[must_use]
     pub fn shares(&self) -> Vec<f64> {
         let mut shares = vec![0.0; self.vertices.len()];

@@ -12,7 +12,7 @@ use voxalign_compute::ops::elementwise::{param, x};
 use voxalign_compute::{Device, DeviceBuffer};
 use voxalign_image::memory;
 
-/// Quantiles of all values that the background and the foreground are told apart by.
+/// Quantiles of all values that separate the background from the foreground.
 const RANGE: (f64, f64) = (0.01, 0.99);
 /// The foreground threshold: height above the background as a fraction of that range.
 const FOREGROUND: f64 = 0.1;

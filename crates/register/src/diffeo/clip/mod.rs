@@ -88,7 +88,7 @@ impl IndexBox {
     }
 }
 
-/// How much is kept around the foreground; by default 16 mm, and 4 voxels at least.
+/// The margin around the foreground; by default 16 mm, and at least 4 voxels.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Guard {
     /// On each side, mm. More than the anatomy is displaced, so that no force acts at the border.

@@ -90,7 +90,7 @@ struct Stiff<D: Device> {
     along: D::Buffer<f32>,
 }
 
-/// What descent keeps of a path from one step to the next.
+/// The state of descent along a path from one step to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Pace {
     /// The factor of the gradient; none before it is set by the first gradient of a scale.

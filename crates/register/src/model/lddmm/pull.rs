@@ -215,7 +215,7 @@ impl<D: Device> Trajectories<D> {
     }
 }
 
-/// What carries points over a time step, backward in time.
+/// The map of points over a time step, backward in time.
 fn back<'a, D: Device>(path: &Path<D>, velocity: &'a D::Buffer<f32>) -> Carriage<'a, D> {
     let (lattice, scale) = (lattice(path.dims), path.step(-1.0).scale);
     Carriage { field: velocity, lattice, scale, map: IDENTITY }

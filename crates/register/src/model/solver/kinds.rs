@@ -160,7 +160,7 @@ impl SolverKind {
 }
 
 impl Operator {
-    /// What solvers are made of.
+    /// The parameters of solvers.
     pub(super) fn of(&self, dims: [usize; 3], spacing: [f64; 3]) -> Elasticity {
         Elasticity { operator: self.on(spacing), dims }
     }

@@ -102,9 +102,9 @@ pub struct SymmetricState<D: Device> {
     dims: [usize; 3],
     /// The inverse of the first, for one subject of several.
     undone: D::Buffer<f32>,
-    /// What iterative solvers and adaptive steps start from.
+    /// The initial state of iterative solvers and adaptive steps.
     kept: [Option<Kept<D>>; 2],
-    /// What points keep.
+    /// The state of points.
     points: PointState<D>,
 }
 

@@ -140,7 +140,7 @@ impl Patches {
         self.counted.as_ref().is_none_or(|counted| counted[patch])
     }
 
-    /// How many kinds of features there are.
+    /// The number of kinds of features.
     fn kinds(&self) -> usize {
         if self.tile == [2, 2] && self.length == 4 { 2 } else { 1 }
     }

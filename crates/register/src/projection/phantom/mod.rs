@@ -47,7 +47,7 @@ impl Ellipsoid {
         Self { centre, half_axes, rotation: Rotation3::identity(), value }
     }
 
-    /// The same turned about its centre, by angles about x, then y, then z, radians.
+    /// The same rotated about its centre, by angles about x, then y, then z, radians.
     #[must_use]
     pub fn turned(self, angles: [f64; 3]) -> Self {
         let [x, y, z] = angles;
@@ -70,7 +70,7 @@ impl Ellipsoid {
         }
     }
 
-    /// What maps it, counted from its centre, to the unit ball.
+    /// The linear map from it, relative to its centre, to the unit ball.
     fn unit(&self) -> Matrix3<f64> {
         let inverse = self.half_axes.map(|a| 1.0 / a);
         Matrix3::from_diagonal(&inverse) * self.rotation.matrix().transpose()

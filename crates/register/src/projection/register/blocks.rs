@@ -13,10 +13,10 @@ const STRIDE: usize = 6;
 /// The search range for outlines to either side, pixels, and the number of steps per pixel.
 const REACH: i32 = 4;
 const STEPS: i32 = 2;
-/// The part of the blocks that see the CT which have the strongest outlines, and count.
+/// The fraction of the blocks that see the CT, those with the strongest outlines, that count.
 const STRONG: f64 = 0.5;
 
-/// How outlines of a view lie on those of the simulated image.
+/// The agreement of the outlines of a view with those of the simulated image.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outlines {
     /// The distance of outlines in blocks from where the pose puts them, across the outline: the median, mm at the
@@ -26,7 +26,7 @@ pub struct Outlines {
     pub alike: f64,
     /// The same with outlines as far away as is looked at: what chance gives.
     pub chance: f64,
-    /// How many blocks there are.
+    /// The number of blocks.
     pub blocks: usize,
 }
 
@@ -193,7 +193,7 @@ fn outlines(shown: &Shown, size: f64) -> Result<Outlines> {
 }
 
 impl<D: Device> Level<'_, D> {
-    /// How outlines lie on each other in each view at a pose.
+    /// The agreement of outlines in each view at a pose.
     pub(super) fn outlines(&self, at: &Affine) -> Result<Vec<Outlines>> {
         let all = self.simulated(at)?;
         all.iter().map(|shown| outlines(shown, self.size)).collect()

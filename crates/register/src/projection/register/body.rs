@@ -74,7 +74,7 @@ impl<'a, D: Device> PreparedCt<'a, D> {
         tensor.symmetric_eigen().eigenvectors
     }
 
-    /// How many voxels are one where pixels have this size at the place of the CT, mm.
+    /// The number of voxels that are averaged for pixels of this size at the place of the CT, mm.
     fn factors(&self, size: f64) -> [usize; 3] {
         self.ct.grid().spacing().map(|s| ((size / s + 0.2).floor() as usize).max(1))
     }

@@ -46,11 +46,11 @@ const BLOCKS: [usize; 4] = [1, 2, 4, 8];
 const FLOOR: f64 = 0.006;
 /// How often the curvature is looked for over twice the distance.
 const WIDER: usize = 3;
-/// By how many of its standard deviations by chance a variance of larger blocks has to be larger to count.
+/// The number of standard deviations by which a variance of larger blocks has to exceed chance to count.
 const CHANCE: f64 = 2.0;
 /// Blocks that a variance is estimated of at least.
 const FEWEST: f64 = 24.0;
-/// How many variances away most restarts have to end along a direction to count: chance gives less.
+/// The number of variances away that most restarts have to end along a direction to count: chance gives less.
 const FARTHER: f64 = 9.0;
 
 /// Of a pose in the terms of `model`, whose axes are those of the room; `objective` has the pixels that are compared.
@@ -295,7 +295,7 @@ impl Curved {
         numbers_of((self.derivatives.len() - 6) / NUMBERS, of)
     }
 
-    /// The curvature of some numbers, turned over; none where it has no minimum.
+    /// The inverse of the curvature in some parameters; none where it has no minimum.
     fn inverse(&self, numbers: &[usize]) -> Option<DMatrix<f64>> {
         if numbers.len() == 6 {
             return Some(DMatrix::from_iterator(6, 6, self.in_pose.try_inverse()?.iter().copied()));

@@ -22,7 +22,7 @@ const BESIDE: usize = 4;
 /// Columns and rows that one has at least where its size was asked for.
 const FEWEST: usize = 4;
 
-/// What may have happened to X-ray images; views are numbered from 0.
+/// Possible mix-ups of X-ray images; views are numbered from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Suspect {
@@ -80,7 +80,7 @@ pub(super) struct Level<'c, D: Device> {
     views: Vec<Coarse>,
 }
 
-/// What counts of a view, and what is simulated of it.
+/// The pixels of a view that count, and those that are simulated.
 pub(super) struct Shown {
     pub(super) dims: [usize; 2],
     pub(super) taken: Vec<f32>,
@@ -93,11 +93,11 @@ pub(super) struct Shown {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Compared {
     pub(super) similarity: XraySimilarity,
-    /// The part of the pixels that was asked for.
+    /// The fraction of the pixels that was asked for.
     pub(super) part: Option<f64>,
-    /// How many pixels of a view are worth it where no part was asked for.
+    /// The number of pixels of a view that pays where no fraction was asked for.
     pub(super) worth: f64,
-    /// What draws of pixels begin with.
+    /// The random seed of pixel draws.
     pub(super) seed: u64,
     /// Whether every evaluation draws anew.
     pub(super) anew: bool,
@@ -251,7 +251,7 @@ impl<'c, D: Device> Level<'c, D> {
         Ok(Some(Self { size: self.size, ct: self.ct, views }))
     }
 
-    /// What counts of each view, of the X-ray image and of the simulated one at a pose.
+    /// The pixels of each view that count, of the X-ray image and of the simulated one at a pose.
     pub(super) fn simulated(&self, at: &Affine) -> Result<Vec<Shown>> {
         let one = |view: &Coarse| {
             let (first, dims) = view.view().counted()?;
@@ -294,7 +294,7 @@ impl<'c, D: Device> Level<'c, D> {
         Ok(memory::collected((0..w * h).map(one))?)
     }
 
-    /// How many views there are.
+    /// The number of views.
     pub(super) fn count(&self) -> usize {
         self.views.len()
     }
@@ -317,7 +317,7 @@ impl<'c, D: Device> Level<'c, D> {
         self.views.iter().map(Coarse::view).collect()
     }
 
-    /// The part of the pixels of the largest view that is compared.
+    /// The fraction of the pixels of the largest view that is compared.
     pub(super) fn fraction(&self, by: Compared) -> f64 {
         let pixels = |v: &Coarse| {
             let [w, h] = v.region.map_or(v.geometry.dims(), |r| [r[2], r[3]]);
@@ -336,7 +336,7 @@ impl<'c, D: Device> Level<'c, D> {
         self.drawn(by, self.fraction(by), at)
     }
 
-    /// As [`objective`](Self::objective) of exactly a part of the pixels.
+    /// As [`objective`](Self::objective) with exactly this fraction of the pixels.
     pub(super) fn drawn(
         &self,
         by: Compared,

@@ -12,7 +12,8 @@ use voxalign_compute::Device;
 use voxalign_image::{Affine, memory};
 use voxalign_options::{Text, text};
 
-/// The largest part of the pixels of a view that is left out: where more differs, the pose is doubtful and not the image.
+/// The largest fraction of the pixels of a view that is left out: where more differ, it is the pose that is
+/// doubtful, not the image.
 const MOST: f64 = 0.25;
 /// The allowed shift or blur of the simulated image, pixels.
 const REACH: usize = 2;
@@ -38,7 +39,7 @@ struct Other {
     /// Pixels with things that the CT does not show; none where there are none, or more than can be told from a
     /// wrong pose.
     things: Option<Vec<bool>>,
-    /// What its values have to go through to be such as simulated ones; none where they are.
+    /// The map from its values to simulated ones; none where it is not needed.
     curve: Option<Curve>,
 }
 

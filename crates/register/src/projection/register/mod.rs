@@ -67,7 +67,7 @@ pub struct PoseResult {
     pub by_view: Vec<f64>,
     /// The correlation of the gradients of each view with those of the result, around the image of the CT, whatever was minimised.
     pub correlations: Vec<f64>,
-    /// What speaks for the pose, whatever was minimised.
+    /// Evidence for the pose, independent of the similarity.
     pub evidence: Evidence,
     /// The centre of attenuation, in the world of the CT, mm.
     pub middle: Vector3<f64>,
@@ -85,7 +85,7 @@ pub struct PoseResult {
     pub renders: usize,
     /// Whether each pixel of a view shows what the CT does not, and was left out; none of a view that shows nothing of that kind.
     pub without: Vec<Option<Vec<bool>>>,
-    /// The part of the pixels of each view that this is.
+    /// The fraction of the pixels of each view.
     pub left_out: Vec<f64>,
     /// Whether the values of a view are a bent function of attenuations, and were straightened.
     pub straightened: Vec<bool>,

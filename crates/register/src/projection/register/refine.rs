@@ -16,7 +16,7 @@ use voxalign_image::XrayGeometry;
 /// Steps at a scale at most, and how often a step is tried with more damping.
 const ROUNDS: usize = 20;
 const DAMPED: usize = 8;
-/// The damping that a scale begins with, as a part of the strongest curvature.
+/// The initial damping at a scale, as a fraction of the strongest curvature.
 const DAMPING: f64 = 1e-6;
 /// The longest step, mm, and the part of a pixel below which the numbers stand still.
 const LONGEST: f64 = 30.0;

@@ -51,16 +51,16 @@ pub(super) struct Search<'a, 'd, D: Device> {
     pub(super) start: Affine,
     pub(super) options: &'a PoseOptions,
     pub(super) progress: &'a dyn Progress,
-    /// Parameters are along the axes of the room, as the CT lies in it at the start.
+    /// Parameters are along the axes of the room, with the CT as at the start.
     pub(super) model: Model,
     pub(super) evaluations: usize,
     pub(super) iterations: usize,
     pub(super) stages: Vec<StageRecord>,
-    /// Parts of the work that were begun, and how many there will be at most.
+    /// The number of steps begun, and the largest number of them.
     parts: [usize; 2],
     /// The least lead of the best pose over those elsewhere that were tried.
     pub(super) lead: Option<f64>,
-    /// What else was looked at.
+    /// Further findings.
     pub(super) looked: Looked,
     /// Where the search begins, and how the geometries of its views were changed, where these were refined.
     pub(super) refined: Option<(Pose, Vec<Change>)>,
@@ -226,7 +226,7 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
         Ok(done)
     }
 
-    /// Tells that a part of the work begins.
+    /// Reports the start of a step.
     fn begin(&mut self, name: &str) {
         let [index, count] = self.parts;
         self.parts[0] += 1;

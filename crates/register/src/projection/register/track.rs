@@ -26,9 +26,10 @@ pub struct TrackOptions {
     pub pose: PoseOptions,
     /// The largest motion of the CT between two frames, along and about each axis: beyond it the track is lost.
     pub range: Range,
-    /// How many of the finest scales are searched at each frame.
+    /// The number of finest scales that are searched at each frame.
     pub scales: usize,
-    /// How many pixels of each view are compared at each scale, where the options of the pose do not ask for a part of them.
+    /// The number of pixels of each view that are compared at each scale, where the options of the pose do not ask
+    /// for a fraction of them.
     pub pixels: usize,
 }
 
@@ -155,7 +156,8 @@ pub struct Tracked {
     pub iterations: usize,
     /// Simulated images of one view.
     pub renders: usize,
-    /// The part of the pixels of each view that was left out, as it shows what the CT does not; none where the frame was compared as it is.
+    /// The fraction of the pixels of each view that were left out as not in the CT; none where the frame was
+    /// compared as it is.
     pub left_out: Vec<f64>,
     /// The time that it took, seconds.
     pub seconds: f64,
@@ -172,16 +174,16 @@ pub struct TrackView {
     pub region: Option<[usize; 4]>,
 }
 
-/// How much of the usual correlation the last frame makes up.
+/// The weight of the last frame in the usual correlation.
 const NEW: f64 = 0.1;
 /// Evaluations of a refinement of a frame at a scale.
 const EVALUATIONS: usize = 25;
 /// The same by each view alone, from the pose of all.
 const EVALUATIONS_ALONE: usize = 12;
 
-/// Follows a CT over a sequence of X-ray images: the first pose is searched far around, the others from the one before and from where a
-/// steady motion leads. A lost track is said at once; from then on each frame is searched far around the last good pose until one is
-/// found again.
+/// Tracks a CT over a sequence of X-ray images: the first pose is searched over a wide range, the others from the
+/// previous one and from its extrapolation by a steady motion. A lost track is reported at once; from then on each
+/// frame is searched over a wide range around the last good pose until one is found again.
 pub struct Tracker<'a, 'd, D: Device> {
     ct: &'a mut PreparedCt<'d, D>,
     views: Vec<TrackView>,
@@ -189,7 +191,7 @@ pub struct Tracker<'a, 'd, D: Device> {
     start: Affine,
     /// The last two good poses, the last one first; less where there are none, or a gap is between them.
     last: Vec<Affine>,
-    /// The usual correlation of gradients in each view; none before the first frame.
+    /// The usual gradient correlation in each view; none before the first frame.
     usual: Vec<f64>,
     /// The standard deviation of the image of the body in each view, mm at the place of the CT, by the first pose.
     sure: Vec<f64>,
@@ -336,7 +338,7 @@ impl<'a, 'd, D: Device> Tracker<'a, 'd, D> {
         }
     }
 
-    /// The view whose image is less like the simulated one than usual.
+    /// The view whose image is less similar to the simulated one than usual.
     fn unlike(&self, correlations: &[f64]) -> Option<usize> {
         let pairs = correlations.iter().zip(&self.usual);
         // What is not a number is unlike anything.

@@ -16,15 +16,15 @@ pub struct Misfit {
     pub moves: f64,
     /// The standard deviation of that.
     pub sure: f64,
-    /// By how much the distance of each detector from its source and its shifts along columns and rows would change, mm, with their standard
-    /// deviations; 0 for what is not free.
+    /// The changes of each source-to-detector distance and of the detector's shifts along columns and rows, mm,
+    /// with their standard deviations; 0 for fixed ones.
     pub by: Vec<[[f64; 2]; NUMBERS]>,
 }
 
-/// What speaks for a pose without the similarity that was minimised.
+/// Evidence for a pose, independent of the similarity that was minimised.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Evidence {
-    /// How outlines lie on those of the simulated image in each view.
+    /// The agreement of outlines with those of the simulated image in each view.
     pub outlines: Vec<Outlines>,
     /// The distance of the pose that each view alone leads to from the result, in the image of that view, mm; none
     /// for a single view.
@@ -48,12 +48,12 @@ impl Evidence {
     }
 }
 
-/// What else was looked at.
+/// Further findings.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Looked {
     /// The margin over the best pose at another rotation; none where there is no other.
     pub(super) turned: Option<f64>,
-    /// Images that fit better than those that were given, and by what part of the cost.
+    /// Images that fit better than the given ones, and the gain as a fraction of the cost.
     pub(super) suspect: Option<(Suspect, f64)>,
 }
 
@@ -190,7 +190,7 @@ pub(super) fn judge(
     Verdict::new(checks, remarks)
 }
 
-/// What would change where a part of the geometry of the views were free.
+/// The remark on a misfit of the geometry.
 fn freed(misfit: &Misfit) -> String {
     let of = |[by, deviation]: [f64; 2]| format!("{by:+.1} mm (\u{b1} {:.1})", 1.96 * deviation);
     let each = misfit.by.iter().enumerate().map(|(view, &[distance, u, v])| {

@@ -25,7 +25,7 @@ pub use pattern_intensity::PatternIntensity;
 pub enum XraySimilarity {
     /// Normalised cross-correlation: any scale and offset between the images.
     Ncc,
-    /// Correlation of gradients (Penney 1998): outlines, whatever lies smoothly over them.
+    /// Correlation of gradients (Penney 1998): outlines, whatever varies smoothly over them.
     #[default]
     GradientNcc,
     /// Mutual information: any relation between the images' values.
@@ -60,7 +60,7 @@ pub struct Reference {
     most: f64,
     /// Its gradients, where they were asked for.
     gradients: OnceLock<[Known; 2]>,
-    /// What counts, where not every pixel does.
+    /// The pixels that count, where not all do.
     counted: Option<Counted>,
 }
 

@@ -10,7 +10,7 @@ use crate::random::{Random, SEED};
 use nalgebra::{DMatrix, DVector, SymmetricEigen};
 use voxalign_options::Parameters;
 
-/// The shortest axis of the distribution, as a part of the longest.
+/// The shortest axis of the distribution, as a fraction of the longest.
 const THINNEST: f64 = 1e-7;
 /// Most sweeps of an eigendecomposition.
 const SWEEPS: usize = 1000;
@@ -33,7 +33,7 @@ struct Strategy {
     points: usize,
     /// Weights of the better half, best first; their sum is 1.
     weights: Vec<f64>,
-    /// How many points count, the inverse of the sum of squared weights.
+    /// The effective number of points, the inverse of the sum of squared weights.
     effective: f64,
     /// Learning rates of the width's path, the covariance's path, the covariance from its path, and from the points.
     width_path: f64,

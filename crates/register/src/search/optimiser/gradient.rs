@@ -7,9 +7,9 @@ use nalgebra::DVector;
 use voxalign_options::Parameters;
 
 const ARMIJO: f64 = 1e-4;
-/// The shorter of the two steps is taken where it is shorter than this part of the longer one.
+/// The shorter of the two steps is taken if it is shorter than this fraction of the longer one.
 const SHORTER: f64 = 0.8;
-/// As many steps in a row below the tolerance end the search.
+/// This many steps in a row below the tolerance end the search.
 const SHORT: usize = 5;
 /// A step along which the gradient did not grow is followed by one so much longer.
 const EXPANSION: f64 = 2.0;

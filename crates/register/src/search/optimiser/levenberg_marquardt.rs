@@ -18,7 +18,7 @@ const FALL: f64 = 0.1;
 const DIAGONAL: f64 = 1e-3;
 /// The largest deviation of a gain from its prediction, as a fraction of it, with which the curvature is kept.
 const CLOSE: f64 = 0.25;
-/// The width of differences, as a part of the last step.
+/// The width of finite differences, as a fraction of the last step.
 const WIDTH: f64 = 0.1;
 
 /// The purpose of the point that is asked for.

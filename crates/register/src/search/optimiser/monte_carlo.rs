@@ -17,7 +17,7 @@ const FEWEST: usize = 8;
 const HALVINGS: usize = 50;
 /// The part of moves that is taken where their width stays in proportion to the spread.
 const TAKEN: f64 = 0.25;
-/// The part of the particles, counted with repetition, that has moved before they get colder.
+/// The fraction of the particles, counted with repetition, that must have moved before the temperature falls.
 const MOVED: f64 = 0.4;
 /// The spread of a distribution to the best width of moves over it, times the root of the number of parameters
 /// (Gelman, Roberts and Gilks 1996).
@@ -140,8 +140,8 @@ impl Search {
         self.ask_near(0, Stage::Move(0));
     }
 
-    /// Lowers the temperature until no more than the wanted part of the particles counts, and draws as many by
-    /// their weights.
+    /// Lowers the temperature until the effective sample size falls to the wanted fraction, and resamples the
+    /// particles by their weights.
     fn cool(&mut self, low: f64, range: f64) {
         let weights = |colder: f64| -> Vec<f64> {
             let weight = |cost: f64| {

@@ -10,7 +10,7 @@ const GOLDEN: f64 = 0.381_966_011_250_105;
 /// Most trials of a line search.
 const MOST_TRIALS: usize = 30;
 
-/// The shortest first step of a descent that ends another search, as a part of the first step of that.
+/// The shortest first step of a descent that ends another search, as a fraction of that search's first step.
 const NEAR: f64 = 0.01;
 
 /// A point on the search line: its position and its cost.

@@ -81,7 +81,7 @@ impl Scene<'_> {
              <div class=\"view3d\" hidden><div class=\"tools\"><fieldset aria-label=\"Seen from\">{buttons}\
              <button type=\"button\" data-look=\"\">Reset</button></fieldset></div>\
              <div class=\"scene\"><canvas tabindex=\"0\" role=\"img\" aria-label=\"{name}, in 3D\"></canvas>\
-             <p class=\"hint\">drag to turn, Shift and drag to move, click and wheel to zoom</p></div>{key}\
+             <p class=\"hint\">drag to rotate, Shift-drag to pan, click and scroll to zoom</p></div>{key}\
              <div class=\"layers\">{rows}</div>\
              <script type=\"application/json\">{json}</script></div><script>{}</script>",
             include_str!("view.js")
