@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What deformations of right and of wrong pairs of images agree in, for the bounds of the verdict.
+"""Agreement of deformations of right and wrong image pairs, from which the bounds of the verdict are set.
 
     tools/agreement.py --data FOLDER [--program target/release/voxalign] [--only NAME,...]
 
 FOLDER holds the folders of images that the tests use. Right pairs show the same part of the body; wrong
 ones are a right fixed image with noise, plain shapes, one bright voxel, its own tissue in another order, the
-moving image upside down or far off, or another organ. Prints a Markdown table: the information that
-the images share within their tissue and the harmonic energy for each nat of it, as the verdict has
-them. Scales are coarse and short, so that all of it takes minutes; what is wrong is taken as it lies.
+moving image upside down or far off, or another organ. Prints a Markdown table: the information shared by
+the images within tissue and the harmonic energy per nat of it, as the verdict has them.
+Scales are coarse and short, so that all of it takes minutes; wrong pairs are registered from where they lie.
 """
 import argparse
 import array
@@ -164,7 +164,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", required=True)
     parser.add_argument("--program", default="target/release/voxalign")
-    parser.add_argument("--only", default="", help="names of pairs, or parts of them")
+    parser.add_argument("--only", default="", help="substrings of the names of pairs")
     args = parser.parse_args()
     wanted = [w for w in args.only.split(",") if w]
     folder = tempfile.mkdtemp(prefix="agreement-")

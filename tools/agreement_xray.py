@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How far X-ray images of `voxalign drr` are from those of plastimatch and DiffDRR: same attenuations, same geometry, no fitted factor.
+"""Compares X-ray images of `voxalign drr` with those of plastimatch and DiffDRR: same attenuations, same geometry, no fitted factor.
 
     agreement_xray.py VOXALIGN CT.nii.gz ... [--diffdrr]
 

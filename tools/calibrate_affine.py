@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How often the verdict of `voxalign affine` is right, and the weights of its agreement.
+"""Error rates of the verdict of `voxalign affine`, and the weights of its agreement.
 
     tools/calibrate_affine.py DATA [--program target/release/voxalign] [--workers N] [--seed N]
         [--only NAME,...] [--without KIND,...] [--ways default,costs,moved,local,mirrored] [--rescue on|off]
@@ -443,7 +443,7 @@ def mirrored_leads(evidence):
 
 def others_pass(run, mirrored):
     """Whether all checks are met but those of the agreement, and of costs in earlier programs."""
-    of_costs = ("cost after registration", "lead over", "agreement of", "edges that a mirrored")
+    of_costs = ("cost after registration", "lead over", "agreement of", "gain in edge")
     rest = all(c["passed"] for c in run["checks"] if not c["name"].startswith(of_costs))
     return rest and not (mirrored_leads(run["evidence"]) > mirrored[2]).all()
 
@@ -623,12 +623,12 @@ def main():
     parser.add_argument("--program", default="target/release/voxalign")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", default="", help="parts of the names of pairs or kinds")
-    parser.add_argument("--without", default="", help="kinds that are left out")
+    parser.add_argument("--only", default="", help="substrings of the names of pairs or kinds")
+    parser.add_argument("--without", default="", help="kinds to leave out")
     parser.add_argument("--ways", default="default,costs,moved,local,mirrored")
     parser.add_argument("--rescue", default="off", choices=["off", "on"], help="off: the verdict on what was asked for")
-    parser.add_argument("--keep", help="where the runs are written, a line of JSON each")
-    parser.add_argument("--from", dest="source", help="runs that were kept: nothing is run")
+    parser.add_argument("--keep", help="file for the runs, one JSON record per line")
+    parser.add_argument("--from", dest="source", help="evaluate kept runs instead of running any")
     parser.add_argument("--fit", action="store_true")
     args = parser.parse_args()
     words = lambda text: [w for w in text.split(",") if w]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How often `voxalign anatomy` is right about its result.
+"""Error rates of the verdict of `voxalign anatomy`.
 
     tools/calibrate_anatomy.py DATA [--program target/release/voxalign] [--jobs N] [--seeds N] [--held-out] [--only TEXT,...]
         [--keep RUNS.jsonl] [--from RUNS.jsonl]

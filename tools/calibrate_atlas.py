@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How often `voxalign atlas` is right about whether its subjects belong together.
+"""Error rates of the verdict of `voxalign atlas` on whether its subjects belong together.
 
     tools/calibrate_atlas.py DATA [--program target/release/voxalign] [--jobs N] [--seeds N] [--held-out] [--only TEXT,...]
         [--keep RUNS.jsonl] [--from RUNS.jsonl]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How often the verdict of `voxalign deform` is right, and the bounds on its agreement.
+"""Error rates of the verdict of `voxalign deform`, and the bounds on its agreement.
 
     tools/calibrate_deform.py DATA [--program target/release/voxalign] [--workers N] [--seed N] [--only NAME,...]
         [--set-aside] [--jobs FOLDER] [--keep RUNS.jsonl] [--fit]
@@ -478,7 +478,7 @@ def passes(run, deformation, landmarks):
             return False
         if name.startswith("shared information"):
             met = value >= deformation["worth"]
-        elif name.startswith("information within the tissue, as a part"):
+        elif name.startswith("information within the tissue, as a fraction"):
             met = value >= landmarks["pays"]
         elif "against that to the partners" in name:
             met = value <= landmarks["of_others"] * others
@@ -591,12 +591,12 @@ def main():
     parser.add_argument("--program", default="target/release/voxalign")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", default="", help="parts of the names of pairs or kinds")
+    parser.add_argument("--only", default="", help="substrings of the names of pairs or kinds")
     parser.add_argument("--set-aside", action="store_true", help="the other brains, crops and slices, and random pairs alone")
-    parser.add_argument("--jobs", help="write images and jobs into this folder, and end")
-    parser.add_argument("--run", help="run the jobs of this folder, and end")
-    parser.add_argument("--keep", help="where the runs are written, a line of JSON each")
-    parser.add_argument("--from", dest="source", help="runs that were kept: nothing is run")
+    parser.add_argument("--jobs", help="write images and jobs into this folder, and exit")
+    parser.add_argument("--run", help="run the jobs of this folder, and exit")
+    parser.add_argument("--keep", help="file for the runs, one JSON record per line")
+    parser.add_argument("--from", dest="source", help="evaluate kept runs instead of running any")
     parser.add_argument("--limit", type=float, default=1e9, help="seconds after which no further job starts")
     parser.add_argument("--fit", action="store_true")
     args = parser.parse_args()

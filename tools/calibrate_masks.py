@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the verdict of `voxalign affine` is worth where a mask keeps part of the fixed image.
+"""Error rates of the verdict of `voxalign affine` with masks that keep part of the fixed image.
 
     tools/calibrate_masks.py DATA [--program target/release/voxalign] [--workers N] [--seed N] [--every N]
         [--offset N] [--rescue on|off] [--keep RUNS.jsonl] [--from RUNS.jsonl]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the verdict of `voxalign pose` says of right and of wrong poses, by kind, for the bounds of its checks.
+"""Verdicts of `voxalign pose` on right and wrong poses, by kind, for the bounds of its checks.
 
     calibrate_poses.py VOXALIGN DATA FOLDER [--seeds N] [--only TEXT] [--held-out] [--jobs N]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How often `voxalign pose --stream` is right about the frames of a sequence, and about the whole of it.
+"""Error rates of the verdicts of `voxalign pose --stream` on the frames of a sequence and on the whole of it.
 
     tools/calibrate_track.py DATA [--program target/release/voxalign] [--jobs N] [--seeds N] [--held-out] [--only TEXT,...]
         [--keep RUNS.jsonl] [--from RUNS.jsonl]

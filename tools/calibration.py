@@ -1,4 +1,4 @@
-"""What the scripts have in common that count how often verdicts are right: arguments, runs, counts and tables.
+"""Shared parts of the calibration scripts: arguments, runs, counts and tables.
 
 A run is one line of JSON. What it was is in `set` (the kind of data), `way` (what was done) and `seed`; what was found is in `good` (none
 where the program refused its input) and in whatever a script needs to tell right from wrong. Needs Python alone.
@@ -19,9 +19,9 @@ def arguments(doc, workers="--workers", data="?"):
     parser.add_argument("--program", default="target/release/voxalign")
     parser.add_argument(workers, type=int, dest="workers", default=os.cpu_count(), help="runs at a time, of one thread each")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", default="", help="parts of the names of what is run, separated by commas")
-    parser.add_argument("--keep", metavar="RUNS.jsonl", help="where the runs are written, a line of JSON each")
-    parser.add_argument("--from", dest="source", metavar="RUNS.jsonl", help="runs that were kept: nothing is run")
+    parser.add_argument("--only", default="", help="substrings of the names of runs, separated by commas")
+    parser.add_argument("--keep", metavar="RUNS.jsonl", help="file for the runs, one JSON record per line")
+    parser.add_argument("--from", dest="source", metavar="RUNS.jsonl", help="evaluate kept runs instead of running any")
     parser.add_argument("--limit", type=float, default=1e9, help="seconds after which no further run starts")
     return parser
 
@@ -30,7 +30,7 @@ def study(doc, folder):
     """The options of a script with random cases, each of which has a seed: odd ones to choose bounds on, even ones set aside."""
     parser = arguments(doc, "--jobs")
     parser.add_argument("--seeds", type=int, default=3, help="random cases of each kind")
-    parser.add_argument("--held-out", action="store_true", help="the cases that are set aside")
+    parser.add_argument("--held-out", action="store_true", help="run the held-out cases")
     parser.add_argument("--folder", default=folder, help="where images and runs are made (default: %(default)s)")
     args = parser.parse_args()
     if not args.data and not args.source:

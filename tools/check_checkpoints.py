@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Damages every file of a checkpoint of an atlas in turn, and checks that a resumed run has the bytes of an
-undisturbed one or refuses with words.
+"""Damages every file of an atlas checkpoint in turn, and checks that a resumed run gives the bytes of an
+undisturbed one or refuses with a message.
 
     tools/check_checkpoints.py [IMAGES...] [--program target/release/voxalign] [--flips 3]
                                [--options "--align none --spacing 8 --schedule 2x6,1x4"] [--keep FOLDER]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Damages files of every format in many ways and gives them to the program: every one is read, or refused with
+"""Damages files of every format in many ways and passes them to the program: each must be read, or refused with
 one message that names it.
 
     tools/check_files.py [--program target/release/voxalign] [--mutations 5000] [--seed 1] [--jobs 2]

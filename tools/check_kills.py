@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Kills and stops affine, deform, anatomy, atlas, stack, surface and apply at random moments, and checks that every result is whole.
+"""Kills and stops affine, deform, anatomy, atlas, stack, surface and apply at random moments, and checks that every result is complete.
 
     tools/check_kills.py [--program target/release/voxalign] [--kills 300] [--only affine,atlas]
                          [--seed 0] [--keep FOLDER] [--verbose]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that every dependency may be used: its licence expression is met by the list in deny.toml,
-and it comes from the package registry or from this repository.
+"""Checks the licences of all dependencies: each expression must be met by the list in deny.toml,
+and each package must come from the package registry or from this repository.
 
     tools/check_licences.py            # exit code 0: all are; 1: names those that are not
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Runs every command with less and less memory (limits of the address space, as by `ulimit -v`), and checks
-that each run either does its work or says how much memory it lacks, and leaves nothing.
+that each run either succeeds or reports how much memory it lacks, and leaves no files.
 
     tools/check_memory.py [--program target/release/voxalign] [--steps 12] [--only REGEX] [--threads 2]
                           [--data data] [--keep FOLDER] [--verbose]
@@ -302,7 +302,7 @@ def main():
     parser.add_argument("--seed", default=0, type=int)
     parser.add_argument("--keep")
     parser.add_argument("--verbose", action="store_true", help="show every limit that went wrong")
-    parser.add_argument("--messages", action="store_true", help="show what refused runs said")
+    parser.add_argument("--messages", action="store_true", help="show the messages of refused runs")
     arguments = parser.parse_args()
     random.seed(arguments.seed)
     folder = arguments.keep or tempfile.mkdtemp()

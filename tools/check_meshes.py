@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Hands meshes to nibabel, pyvista (VTK), trimesh and meshio and takes theirs, and prints how far the vertices differ.
+"""Exchanges meshes with nibabel, pyvista (VTK), trimesh and meshio, in both directions, and prints how far the vertices differ.
 
     tools/check_meshes.py SURFACE [SURFACE ...] [--program target/debug/examples/mesh_convert]
 

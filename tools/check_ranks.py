@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds an atlas by several processes under mpirun, kills and stops some of them, and checks that every
+"""Builds an atlas with several processes under mpirun, kills and stops some of them, and checks that every
 result has the same bytes.
 
     tools/check_ranks.py LIST.csv|IMAGES... [--program target/release/voxalign] [--ranks 1,2,4]
@@ -220,7 +220,7 @@ def main():
     parser.add_argument("--launcher", default="mpirun --bind-to none")
     parser.add_argument("--keep")
     parser.add_argument("--seed", default=0, type=int)
-    parser.add_argument("--verbose", action="store_true", help="show what failing runs say")
+    parser.add_argument("--verbose", action="store_true", help="show the output of failing runs")
     arguments = parser.parse_args()
     random.seed(arguments.seed)
     folder = arguments.keep or tempfile.mkdtemp()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Hands results to SimpleITK and ANTsPy and takes theirs, and prints how far the images differ.
+"""Exchanges results with SimpleITK and ANTsPy, in both directions, and prints how far the images differ.
 
     tools/check_round_trips.py FIXED MOVING [--program target/release/voxalign]
 

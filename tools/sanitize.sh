@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Looks for errors of memory in the `unsafe` code of the CPU and in the readers of files: every
+# Looks for memory errors in the `unsafe` code of the CPU and in the readers of files: every
 # operator is checked at every SIMD level and with several threads, as in the conformance tests.
 #
 #   tools/sanitize.sh [address|thread|valgrind…]      (default: address)

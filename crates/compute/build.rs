@@ -1,5 +1,5 @@
-//! Lists the files of kernels, the headers, which they may include by their names, and the rest; and what declares
-//! kernels.
+//! Lists the kernel files, the headers that they may include by name, and the remaining sources, and generates
+//! the table of kernel declarations.
 
 use std::error::Error;
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! The affine job: registration, whole command, and one evaluation of the correlation ratio.
+//! The affine benchmark: registration, whole command, and one evaluation of the correlation ratio.
 
 use crate::Host;
 use serde::Serialize;
@@ -42,7 +42,7 @@ pub(super) struct AffineTimes {
     evaluation_with_gradient: f64,
     /// As the formula is written.
     naive_evaluation: f64,
-    /// What the search's evaluations would take that way.
+    /// The time of the search's evaluations by the reference formula.
     naive_search: f64,
     registration_cold: f64,
     registration_warm: f64,
@@ -217,7 +217,7 @@ impl AffineTimes {
             ("registration, images on the device", self.registration_on_device),
             ("whole command, cold", self.command_cold),
             ("whole command, warm", self.command_warm),
-            ("correlation ratio, 256 bins: as written", self.naive_evaluation),
+            ("correlation ratio, 256 bins: reference formula", self.naive_evaluation),
             ("correlation ratio, 256 bins: conflict-free", self.evaluation),
             (
                 "correlation ratio, 256 bins: conflict-free, with derivative",
@@ -246,7 +246,7 @@ impl AffineTimes {
         crate::table(host, &table);
         let mut table = Table::new(["correlation ratio, 256 bins, full resolution", "ms", "ratio"]);
         for (name, seconds) in [
-            ("as written: one thread, double precision", self.naive_evaluation),
+            ("reference formula: one thread, double precision", self.naive_evaluation),
             ("conflict-free", self.evaluation),
             ("conflict-free, with derivative", self.evaluation_with_gradient),
         ] {
@@ -257,7 +257,7 @@ impl AffineTimes {
         crate::table(host, &table);
         host.line("");
         host.line(&format!(
-            "the same evaluations as written would take {:.1} s, {:.0} times the registration",
+            "the same evaluations by the reference formula would take {:.1} s, {:.0} times the registration",
             self.naive_search,
             self.naive_search / self.registration_warm
         ));

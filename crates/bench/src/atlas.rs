@@ -1,4 +1,4 @@
-//! `voxalign bench atlas`: the iterations of an atlas of many images, made of some real ones.
+//! `voxalign bench atlas`: the iterations of an atlas of many images, synthesised from some real ones.
 
 use super::Size;
 use crate::Host;
@@ -28,15 +28,14 @@ use voxalign_report::Table;
 /// Arguments of `voxalign bench atlas`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-The subjects are the images given, cropped or padded to --size about their centres and deformed by \
-smooth
-random displacements, another one for each subject. They are in the memory of the program before the clock
-begins; bringing them to the device is told apart from the iterations.")]
+The subjects are the given images, cropped or padded to --size about their centres and deformed by
+smooth random displacements, different ones for each subject. They are in the memory of the program
+before the clock starts; uploading them to the device is timed separately from the iterations.")]
 pub(crate) struct AtlasBenchArgs {
     /// Real images that the subjects are made of
     #[arg(value_name = "IMAGES", required = true)]
     images: Vec<PathBuf>,
-    /// How many subjects
+    /// Number of subjects
     #[arg(long, value_name = "N", default_value_t = 315,
           value_parser = clap::value_parser!(u16).range(2..))]
     count: u16,
@@ -92,7 +91,7 @@ pub(super) fn run(args: &AtlasBenchArgs, host: &dyn Host) -> Result<()> {
     })?;
     host.finish();
 
-    let mut table = Table::new(["part", "iterations", "seconds", "ms an image"]);
+    let mut table = Table::new(["part", "iterations", "seconds", "ms per image"]);
     table.row(["making the subjects".into(), String::new(), format!("{making:.2}"), String::new()]);
     table.row(["to the device".into(), String::new(), format!("{:.2}", times.load), String::new()]);
     let mut total = 0.0;

@@ -1,6 +1,6 @@
-//! Measurements on the machine at hand: the operators, with the part of its bandwidth that they reach, and the
-//! jobs. They are part of the program, `voxalign bench`, which gives them a [`Host`]: what starts devices and takes the lines of the
-//! results.
+//! Benchmarks on the machine at hand: the operators, with the fraction of the copy bandwidth that they reach,
+//! and the jobs. They are part of the program, `voxalign bench`, which gives them a [`Host`] that starts
+//! devices and takes the lines of the results.
 
 mod affine;
 mod atlas;
@@ -27,7 +27,7 @@ use voxalign_jobs::{Error, Listener, Result};
 use voxalign_options::text;
 use voxalign_report::Table;
 
-/// The least array on a GPU whose copy stands for its bandwidth, bytes.
+/// The least size of an array on a GPU whose copy defines its bandwidth, bytes.
 const GPU_COPY: usize = 256 << 20;
 
 /// A program that measures.
@@ -41,13 +41,14 @@ pub trait Host: Listener {
     /// A device that is not there.
     fn machine(&self, options: MachineOptions, auto: Auto) -> Result<Machine>;
 
-    /// Starts the devices of all processes, of which this one has so many GPUs: the [team](Machine::team) of the machine.
+    /// Starts the devices of all processes, of which this one has this many GPUs: the [team](Machine::team) of the
+    /// machine.
     ///
     /// # Errors
     /// As of [`machine`](Self::machine).
     fn team(&self, options: MachineOptions, gpus: Option<usize>) -> Result<Machine>;
 
-    /// What was shown meanwhile goes.
+    /// Clears the progress display.
     fn finish(&self);
 }
 
@@ -69,15 +70,15 @@ fn table(host: &dyn Host, table: &Table) {
     args_conflicts_with_subcommands = true,
     after_help = "\
 Every operator is measured on data that is already on the device: the median of several warm runs,
-in the time of the device (on a GPU by its own events). MB counts each input read once and each
-output written once (a filter along several axes once for each); the last column is the fraction of
-the copy bandwidth of the device, measured in the same run: on the CPU with images of --size, on a
-GPU with arrays that do not fit its cache (256 MiB and more).
+in device time (on a GPU by its own events). MB counts each input as read once and each output as
+written once (a filter along several axes once for each); the last column is the fraction of the
+copy bandwidth of the device, measured in the same run: on the CPU with images of --size, on a
+GPU with arrays that exceed its cache (256 MiB and more).
 The affine registration is that of the pair of `voxalign demo`: the registration alone, in memory,
-and the whole command with reading and writing, first (cold) and again (warm); `--pair` takes
-another pair. It is compared with one evaluation of the correlation ratio at full resolution, and
-with the same evaluation exactly as the formula is written, one voxel after the other in double
-precision; the latter gives how long the whole search would take that way."
+and the whole command including reading and writing, the first time (cold) and again (warm); `--pair`
+names another pair. It is compared with one evaluation of the correlation ratio at full resolution,
+and with the same evaluation computed directly from the formula, voxel by voxel in double precision,
+which shows how long the whole search would take that way."
 )]
 pub struct BenchArgs {
     #[command(subcommand)]
@@ -104,7 +105,7 @@ pub struct BenchArgs {
     /// Measure the affine registration of these images instead of the demo's
     #[arg(long, num_args = 2, value_names = ["FIXED", "MOVING"], conflicts_with_all = ["operators_only", "only"])]
     pair: Option<Vec<PathBuf>>,
-    /// Write all measurements as a table for programs
+    /// Write all measurements as a CSV table
     #[arg(long, value_name = "FILE.csv", help_heading = "Output")]
     csv: Option<PathBuf>,
     /// Write all measurements as bars and tables; opens offline in any browser
@@ -118,8 +119,8 @@ pub struct BenchArgs {
     json: bool,
 }
 
-/// Measurements of one matter in depth, each a command of its own: `voxalign bench NAME`, with a
-/// file beside this one for its arguments and its work.
+/// In-depth measurements, each a command of its own: `voxalign bench NAME`, with a file next to this one for its
+/// arguments and its work.
 #[derive(Debug, Clone, Subcommand)]
 enum Special {
     /// All schemes for the correlation ratio and joint histograms, over their parameters
@@ -265,7 +266,7 @@ pub fn run(args: &BenchArgs, host: &dyn Host) -> Result<()> {
     Ok(())
 }
 
-/// What suits the device.
+/// Defaults that suit the device.
 fn settings(args: &BenchArgs, machine: &Machine) -> Settings {
     let gpu = machine.gpu();
     let usual = if gpu.is_some() { [256; 3] } else { [160, 192, 160] };
@@ -282,8 +283,8 @@ fn operators(machine: &Machine, settings: &Settings) -> Result<Vec<Operator>> {
             return error.into();
         };
         Error::Input(text!(
-            "images of {} are too large: at least {} of memory are needed for them, and {device} has {} free; \
-             give a smaller `size`",
+            "images of {} are too large: they need at least {} of memory, and {device} has {} free; give a \
+             smaller `size`",
             Size(settings.dims),
             amount(bytes),
             amount(free),

@@ -1,4 +1,4 @@
-//! A table that is printed, and shown in a page.
+//! A table that is both printed and shown in a page.
 
 use crate::Host;
 use voxalign_report::Table;
@@ -34,7 +34,7 @@ impl Sheet {
         crate::table(host, &table);
     }
 
-    /// For a page: all columns but the first so many hold numbers.
+    /// For a page: all columns but the first ones hold numbers.
     pub(crate) fn of_page(&self, words: usize) -> CurveTable {
         let heading =
             |(i, h): (usize, &String)| if i < words { h.clone() } else { format!("#{h}") };

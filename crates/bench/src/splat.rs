@@ -1,4 +1,4 @@
-//! `voxalign bench splat`: all voxels of a grid, brought elsewhere by three kinds of fields, by every scheme (L. K. Ha,
+//! `voxalign bench splat`: all voxels of a grid, displaced by three kinds of field, by every scheme (L. K. Ha,
 //! 2011, table 3.2).
 
 use crate::files::{check, quoted, write};
@@ -22,13 +22,13 @@ use voxalign_report::curves::{CurvesReport, render};
 /// Arguments of `voxalign bench splat`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-Splatting is the adjoint of interpolation: every voxel of a grid gives its value to the eight voxels
-around the point that a field brings it to. `random` fields bring voxels anywhere, `diffeomorphic`
-ones some voxels farther, smoothly, as registrations of brains do, `singular` ones all to one place:
+Splatting is the adjoint of interpolation: every voxel of a grid adds its value to the eight voxels
+around the point that a field maps it to. `random` fields map voxels anywhere, `diffeomorphic` ones
+move them smoothly by some voxels, as in brain registration, and `singular` ones map all to one point:
 table 3.2 of Ha (2011), whose best time of each row is the last column (NVIDIA GTX 260). Times are
-medians of warm runs, of the device, with zeroing the sums and turning them into numbers. The
-schemes of a GPU have the same bits; the CPU has one of its own. The memory is that of a GPU, values,
-field and output included.
+medians of warm runs in device time, including clearing the sums and converting them to floats. All
+schemes of a GPU give the same bits; the CPU has a scheme of its own. Memory is GPU memory, including
+values, field and output.
 
 Examples:
   voxalign bench splat --device cuda
@@ -122,8 +122,8 @@ pub(super) fn run(args: &SplatArgs, host: &dyn Host) -> Result<()> {
             program: format!("voxalign {}", results.version),
             host: &results.host,
             command: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
-            note: "Every voxel of a grid gives its value to the eight voxels around the point that a field brings it to; \
-                   times in milliseconds."
+            note: "Every voxel of a grid adds its value to the eight voxels around the point that a field maps \
+                it to; times in milliseconds."
                 .into(),
             figures: Vec::new(),
             tables: sheets.iter().map(|s| s.of_page(1)).collect(),

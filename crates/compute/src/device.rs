@@ -40,7 +40,7 @@ pub trait DeviceBuffer<T: Element>: Send + Sync {
 pub struct MemoryInfo {
     /// All of it.
     pub total: Option<u64>,
-    /// What can be had now.
+    /// Available now.
     pub free: Option<u64>,
 }
 
@@ -72,7 +72,7 @@ pub trait Memory: Clone + Send + Sync + 'static {
     /// As [`alloc`](Self::alloc).
     fn upload_vec<T: Element>(&self, data: Vec<T>) -> Result<Self::Buffer<T>>;
 
-    /// The elements of `buffer`, once all that was asked of the device before is done.
+    /// The elements of `buffer`, once all work submitted to the device before is done.
     ///
     /// # Errors
     /// [`OutOfMemory`](crate::ComputeError::OutOfMemory), or what failed on the device before.
@@ -112,13 +112,13 @@ pub trait Memory: Clone + Send + Sync + 'static {
         Box::new(HostSums::default())
     }
 
-    /// Waits until all that was asked of the device is done.
+    /// Waits until all work submitted to the device is done.
     ///
     /// # Errors
     /// What failed on the device since the last wait.
     fn synchronize(&self) -> Result<()>;
 
-    /// How much memory there is.
+    /// The total and the available memory.
     fn memory(&self) -> MemoryInfo;
 
     /// The seconds that the device takes for the work that `f` asks of it. Waits for the work, and
@@ -199,8 +199,8 @@ pub trait Transfer: Memory {
         self.download_to(from, to)
     }
 
-    /// Begins to bring the numbers of `buffer`, as they are after what was asked so far, to the host: the device
-    /// goes on with what is asked of it next, and whoever wants them waits for them alone.
+    /// Starts a copy of the numbers of `buffer`, after the work submitted so far, to the host: the device goes on
+    /// with later work, and only those who need the numbers wait for them.
     ///
     /// # Errors
     /// As [`download`](Memory::download).
@@ -226,8 +226,8 @@ pub trait Transfer: Memory {
         self.queue()
     }
 
-    /// Opens the handle of a queue for a turn, after the work that was asked of `base`. A backend with queues of its
-    /// own has it; [`Queue::run`] alone asks for it.
+    /// Opens the handle of a queue for a turn, after the work submitted to `base`. A backend with queues of its own
+    /// has it; only [`Queue::run`] calls it.
     ///
     /// # Errors
     /// What failed on the device before.

@@ -1,4 +1,4 @@
-//! What can go wrong on a device.
+//! Errors of devices.
 
 use crate::Dims;
 use voxalign_image::memory::{OutOfMemory, amount};
@@ -10,7 +10,7 @@ pub type Result<T> = std::result::Result<T, ComputeError>;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ComputeError {
-    /// A buffer has another length than its sizes say.
+    /// A buffer whose length does not match its sizes.
     #[error("{what}: expected {expected} elements, found {found}")]
     Length {
         /// The argument.
@@ -37,28 +37,28 @@ pub enum ComputeError {
         what: &'static str,
         /// The value that was given.
         value: String,
-        /// What would be accepted.
+        /// The accepted values.
         expected: &'static str,
     },
     /// The device has not the memory that was asked for.
     #[error(
-        "{device}: out of memory: {}{}; use smaller images, or free what else is in that memory",
+        "{device}: out of memory: {}{}; use smaller images, or free some of that memory",
         asked_text(*bytes),
         free_text(.free)
     )]
     OutOfMemory {
         /// The device.
         device: String,
-        /// The size of the request, in bytes (saturated if it does not fit); 0 if it was one of the
-        /// driver or of a library for itself, which do not tell.
+        /// The size of the request, in bytes (saturated if it does not fit); 0 if it was an internal one of the
+        /// driver or of a library, whose size is unknown.
         bytes: u64,
         /// The memory that was free, in bytes, if the device knows.
         free: Option<u64>,
     },
     /// The device has not the memory for a copy of a volume that its texture units read.
     #[error(
-        "{device}: out of memory: {} were asked for, for a copy of the volume that texture units read{}; take rays that \
-         need none (trilinear without texture units, Siddon or Joseph), or free what else is in that memory",
+        "{device}: out of memory: {} were requested for a copy of the volume for the texture units{}; use rays \
+         that need none (trilinear without texture units, Siddon or Joseph), or free some of that memory",
         amount(*bytes),
         free_text(.free)
     )]
@@ -83,9 +83,9 @@ pub enum ComputeError {
         threads: usize,
         /// The memory for them, in bytes.
         needed: u64,
-        /// The memory that was free, in bytes, if the system tells.
+        /// The memory that was free, in bytes, if the system reports it.
         free: Option<u64>,
-        /// What the system said, if it was asked.
+        /// The system's message, if there was one.
         why: Option<String>,
     },
     /// A backend that cannot be used on this machine.
@@ -101,9 +101,9 @@ pub enum ComputeError {
     Unsupported {
         /// The device.
         device: String,
-        /// What was asked for.
+        /// The unsupported request.
         what: String,
-        /// What to do instead.
+        /// The alternative.
         remedy: &'static str,
     },
     /// The device or its driver failed.
@@ -111,15 +111,15 @@ pub enum ComputeError {
     Backend {
         /// The device.
         device: String,
-        /// What the device or its driver said.
+        /// The message of the device or its driver.
         message: String,
     },
 }
 
 fn asked_text(bytes: u64) -> String {
     match bytes {
-        0 => "the driver or a library asked for more than there is".into(),
-        _ => format!("{} were asked for", amount(bytes)),
+        0 => "the driver or a library requested more than there is".into(),
+        _ => format!("{} were requested", amount(bytes)),
     }
 }
 

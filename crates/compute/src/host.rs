@@ -1,4 +1,4 @@
-//! Memory of the host that a device copies from and to directly, and queues of work of their own.
+//! Host memory that a device copies from and to directly, and work queues.
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::any::Any;
@@ -12,8 +12,8 @@ use voxalign_image::memory;
 use crate::device::{Element, Transfer};
 use crate::error::{ComputeError, Result};
 
-/// A vector of zeros, or an error that says what was asked for. The pages are touched by whoever
-/// writes to them first, and so by all threads.
+/// A vector of zeros, or an error with the size requested. The pages are touched by whoever writes to them first,
+/// and so by all threads.
 ///
 /// # Errors
 /// [`ComputeError::OutOfMemory`] with the size asked for.
@@ -49,7 +49,7 @@ enum Storage<T: Element> {
 }
 
 impl<T: Element> HostBuffer<T> {
-    /// Elements in usual memory.
+    /// Elements in ordinary memory.
     #[must_use]
     pub fn usual(data: Vec<T>) -> Self {
         Self(Storage::Usual(data))
@@ -61,7 +61,7 @@ impl<T: Element> HostBuffer<T> {
         Self(Storage::Own(Box::new(memory)))
     }
 
-    /// The memory, where it is usual.
+    /// The memory, where it is ordinary.
     pub fn usual_mut(&mut self) -> Option<&mut Vec<T>> {
         match &mut self.0 {
             Storage::Usual(data) => Some(data),
@@ -115,7 +115,7 @@ impl<T: Element> DerefMut for HostBuffer<T> {
     }
 }
 
-/// What waits for numbers.
+/// A function that waits for numbers.
 type Wait = dyn FnOnce() -> Result<Vec<f64>> + Send + Sync;
 
 /// Numbers on their way to the host. Made by [`Transfer::arriving`].
@@ -142,7 +142,7 @@ impl Arriving {
         Self(Source::Here(numbers))
     }
 
-    /// Numbers that `wait` waits for, and gives; it is dropped where nobody wants them.
+    /// Numbers that `wait` waits for and returns; it is dropped if they are not needed.
     #[must_use]
     pub fn later(wait: impl FnOnce() -> Result<Vec<f64>> + Send + Sync + 'static) -> Self {
         Self(Source::Later(Box::new(wait)))
@@ -160,8 +160,7 @@ impl Arriving {
     }
 }
 
-/// A queue of work of its own on a device: what is asked of one queue and of another may run at the same
-/// time. Made by [`Transfer::queue`].
+/// A work queue on a device: work of different queues may run at the same time. Made by [`Transfer::queue`].
 ///
 /// ```
 /// use voxalign_compute::select::DeviceChoice;
@@ -191,7 +190,7 @@ impl<M: Transfer> Queue<M> {
         Self { base, own: Mutex::new(own) }
     }
 
-    /// The same queue, of handles that are turned into others that mean the same.
+    /// The same queue, with its handles converted to equivalent ones.
     pub(crate) fn turned<N: Transfer>(self, turn: impl Fn(M) -> N) -> Queue<N> {
         let own = self.own.into_inner().unwrap_or_else(PoisonError::into_inner);
         Queue { base: turn(self.base), own: Mutex::new(turn(own)) }

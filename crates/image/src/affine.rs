@@ -13,9 +13,9 @@ pub enum World {}
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Index {}
 
-/// An affine map of points, `x -> matrix x + offset`, that says from which kind of space to which it leads:
-/// between two [worlds](World) unless said otherwise, or from or to the [places of a grid](Index). Maps that do
-/// not fit one after the other do not compile:
+/// An affine map of points, `x -> matrix x + offset`, whose type says which kind of space it maps from and to:
+/// between two [worlds](World) unless said otherwise, or from or to the [indices of a grid](Index). Maps that do
+/// not compose do not compile:
 ///
 /// ```
 /// use voxalign_image::{Affine, Grid, Index, Vector3};
@@ -168,8 +168,7 @@ impl<A, B> Affine<A, B> {
         self.matrix.iter().chain(self.offset.iter()).all(|v| v.is_finite())
     }
 
-    /// Determinant of the linear part: the factor by which volumes change, negative for a
-    /// reflection.
+    /// Determinant of the linear part: the volume scale factor, negative for a reflection.
     #[must_use]
     pub fn determinant(&self) -> f64 {
         self.matrix.determinant()

@@ -3,7 +3,7 @@
 use crate::memory::OutOfMemory;
 use thiserror::Error;
 
-/// What can be wrong with geometry, sizes or transforms.
+/// Errors of geometry, sizes and transforms.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ImageError {
@@ -45,17 +45,17 @@ pub enum ImageError {
     /// Data and grid disagree.
     #[error("the grid has {expected} voxels, but there are {found} values")]
     LengthMismatch {
-        /// What the grid asks for.
+        /// The number that the grid needs.
         expected: usize,
-        /// What was given.
+        /// The number given.
         found: usize,
     },
     /// Two grids that must agree do not.
     #[error("the grids differ: {first} against {second}")]
     GridMismatch {
-        /// The first grid, in words.
+        /// A description of the first grid.
         first: String,
-        /// The second grid, in words.
+        /// A description of the second grid.
         second: String,
     },
     /// A displacement field could not be inverted to the asked accuracy.
@@ -74,15 +74,15 @@ pub enum ImageError {
     /// A geometry of an X-ray image that cannot be.
     #[error("the geometry of the X-ray image has {what}; {remedy}")]
     Xray {
-        /// What is wrong.
+        /// The problem.
         what: String,
-        /// What to do.
+        /// The remedy.
         remedy: String,
     },
     /// A transform that is not linear was used where a matrix is needed.
     #[error("the transform is not affine: it holds a displacement field")]
     NotAffine,
-    /// The memory for values could not be had.
+    /// Not enough memory for the values.
     #[error("{0}; use smaller images, fewer threads, or more memory")]
     OutOfMemory(#[from] OutOfMemory),
     /// The point set's columns differ in length.
@@ -97,7 +97,7 @@ pub enum ImageError {
     },
     /// A vertex of a mesh is nowhere.
     #[error(
-        "vertex {vertex} is at {position:?}, which is not finite; every coordinate must be a number"
+        "vertex {vertex} is at {position:?}, which is not finite; every coordinate must be finite"
     )]
     MeshVertex {
         /// The vertex, counted from 0.
@@ -122,7 +122,7 @@ pub enum ImageError {
     },
     /// The ends of the lines of a mesh do not fit their vertices.
     #[error(
-        "the lines end at {last} of {found} vertices; their ends must rise to the number of their vertices"
+        "the lines end at {last} of {found} vertices; their ends must increase up to the number of vertices"
     )]
     MeshLines {
         /// The last end.

@@ -196,7 +196,7 @@ impl VectorField {
     }
 }
 
-/// What `f` gives for every row, in their order; rows in parallel.
+/// The result of `f` for every row, in their order; rows in parallel.
 pub(crate) fn par_rows<R: Send>(
     rows: usize,
     f: impl Fn(usize) -> R + Sync + Send,
@@ -226,9 +226,9 @@ impl Row<'_> {
 struct Cell {
     /// The linear index of the first.
     low: usize,
-    /// What leads to the next along each axis; 0 where there is none to look at.
+    /// The step to the next along each axis; 0 where there is none.
     step: [usize; 3],
-    /// How far the position is on the way to it.
+    /// The position as a fraction of the way to it.
     fraction: [f64; 3],
 }
 

@@ -143,8 +143,8 @@ impl Grid {
         })
     }
 
-    /// Three letters that say to which side each axis runs, such as `RAS` or `LPS`: the world
-    /// direction that each axis is closest to.
+    /// Three letters for the direction of each axis, such as `RAS` or `LPS`: the world direction that each axis is
+    /// closest to.
     #[must_use]
     pub fn orientation(&self) -> String {
         let direction = self.direction();

@@ -1,4 +1,4 @@
-//! Surfaces and curves.
+//! Meshes of surfaces and curves.
 
 mod topology;
 
@@ -141,7 +141,7 @@ impl Mesh {
         &self.data
     }
 
-    /// Whether there is no vertex.
+    /// Whether there are no vertices.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.vertices.is_empty()
@@ -214,7 +214,7 @@ impl Mesh {
     }
 
     /// The mesh without faces that have no area, without steps of length 0 along lines, and without lines of fewer
-    /// than two points, and how many faces, steps and lines that were. Vertices stay, also those that nothing uses.
+    /// than two points, and the numbers of faces, steps and lines removed. Vertices stay, including unused ones.
     ///
     /// # Errors
     /// [`ImageError::OutOfMemory`].
@@ -361,7 +361,7 @@ fn doubled_area([a, b, c]: [Vector3<f64>; 3]) -> f64 {
     (b - a).cross(&(c - a)).norm()
 }
 
-/// Whether a triangle has no area, but for what rounding makes of its coordinates.
+/// Whether a triangle has no area, up to the rounding of its coordinates.
 fn is_flat(corners: [Vector3<f64>; 3]) -> bool {
     let [a, b, c] = corners;
     let longest = (b - a).norm_squared().max((c - b).norm_squared()).max((a - c).norm_squared());

@@ -1,11 +1,11 @@
-//! Images that are lent.
+//! Borrowed images.
 
 use crate::error::{ImageError, Result};
 use crate::grid::Grid;
 use crate::volume::Volume;
 
-/// A scalar image whose values belong to somebody else, such as an array of another language: x fastest,
-/// unpadded, one for each voxel of its [`Grid`].
+/// A scalar image with borrowed values, such as an array of another language: x fastest, unpadded, one for each
+/// voxel of its [`Grid`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ImageView<'a> {
     grid: &'a Grid,

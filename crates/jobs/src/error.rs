@@ -429,8 +429,8 @@ mod tests {
         assert!(matches!(failure, Error::Gpu(_)));
         assert_eq!(
             failure.to_string(),
-            "cuda:0 (a GPU): out of memory: 4.0 KiB were asked for, 1.0 KiB are free; use smaller \
-             images, or free what else is in that memory; `device = cpu` runs without the GPU"
+            "cuda:0 (a GPU): out of memory: 4.0 KiB were requested, 1.0 KiB are free; use smaller images, or \
+             free some of that memory; `device = cpu` runs without the GPU"
         );
     }
 }

@@ -27,10 +27,10 @@ impl PopulationError {
     }
 }
 
-/// The result of what is done with many images.
+/// The result of operations on many images.
 pub type Result<T> = std::result::Result<T, PopulationError>;
 
-/// What can go wrong with many images.
+/// Errors of operations on many images.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PopulationError {
@@ -54,7 +54,7 @@ pub enum PopulationError {
     Unreadable {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it, and what would help.
+        /// The problem, and the remedy.
         what: String,
     },
     /// An image that cannot be read, or is not like the others.
@@ -62,7 +62,7 @@ pub enum PopulationError {
     Input {
         /// Its file.
         file: PathBuf,
-        /// What is wrong with it, and what would help.
+        /// The problem, and the remedy.
         what: String,
     },
     /// An image has values that are not finite.
@@ -75,7 +75,7 @@ pub enum PopulationError {
     NotFinite {
         /// Its file.
         file: PathBuf,
-        /// How many.
+        /// The number of voxels.
         count: usize,
         /// Indices of the first one, where they are known.
         first: Option<[usize; 3]>,
@@ -85,13 +85,13 @@ pub enum PopulationError {
     OtherGrid {
         /// The file that the message is about.
         file: PathBuf,
-        /// What of it: `the image`, or `its mask`.
+        /// The part of it: `the image`, or `its mask`.
         what: &'static str,
-        /// The grid that was found, in words.
+        /// A description of the grid that was found.
         found: String,
         /// The image that sets the grid.
         other: PathBuf,
-        /// Its grid, in words.
+        /// A description of its grid.
         expected: String,
     },
     /// A registration of an image, or its preparation, failed.
@@ -104,8 +104,8 @@ pub enum PopulationError {
     },
     /// An affine transform that has no logarithm, so that no mean can be taken with it.
     #[error(
-        "'{}': its affine transform to the mean of all subjects mirrors it, or turns it by 180 degrees: \
-         look at the image and at the orientation in its header",
+        "'{}': its affine transform to the mean of all subjects mirrors it, or rotates it by 180 degrees: check \
+         the image and the orientation in its header",
         file.display()
     )]
     Mirrored {
@@ -114,8 +114,7 @@ pub enum PopulationError {
     },
     /// A checkpoint of another run.
     #[error(
-        "'{}': this checkpoint is from a run with other images or options, or from another version \
-         of the program",
+        "'{}': this checkpoint is from a run with different images or options, or from another version of the program",
         path.display()
     )]
     OtherCheckpoint {
@@ -124,8 +123,8 @@ pub enum PopulationError {
     },
     /// A checkpoint that was made on another kind of device.
     #[error(
-        "'{}': this checkpoint was made on the device '{made}', but this run computes on '{here}', which \
-         would give other digits",
+        "'{}': this checkpoint was made on the device '{made}', but this run computes on '{here}', which would \
+         give slightly different results",
         path.display()
     )]
     OtherDevice {
@@ -141,22 +140,22 @@ pub enum PopulationError {
     Damaged {
         /// The checkpoint, or a file of it.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         what: String,
     },
     /// Images that do not make a set.
     #[error("{found}; {remedy}")]
     Images {
-        /// What was found.
+        /// The problem found.
         found: String,
-        /// What would do.
+        /// The remedy.
         remedy: String,
     },
     /// An option has a value that cannot be used.
     #[error(transparent)]
     Option(#[from] OptionError),
-    /// Facts that ranks tell each other, or that a run keeps, are not what they should be.
-    #[error("what the processes of this run tell each other cannot be read: {0}")]
+    /// A message between ranks, or saved state of a run, cannot be decoded.
+    #[error("a message between the processes of this run cannot be read: {0}")]
     Exchange(String),
     /// The listener asked to stop.
     #[error("stopped")]

@@ -1,5 +1,5 @@
-//! Facts that ranks tell each other, and that runs keep for themselves: every number as it is, also those that are
-//! not finite, which JSON has no word for.
+//! Messages between ranks, and state kept by runs, as bytes (MessagePack) that preserve every float exactly,
+//! including non-finite ones.
 
 use crate::error::{PopulationError, Result};
 use serde::Serialize;
@@ -14,7 +14,7 @@ pub fn pack<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>> {
     rmp_serde::to_vec_named(value).map_err(|e| PopulationError::Exchange(e.to_string()))
 }
 
-/// What [`pack`] made bytes of.
+/// Decodes the bytes of [`pack`].
 ///
 /// # Errors
 /// [`PopulationError::Exchange`] for bytes that are something else.
@@ -32,7 +32,7 @@ pub fn all_told<T: Serialize + DeserializeOwned>(ranks: &Communicator, own: &T) 
     ranks.agree(blocks.iter().map(|block| unpack(block)).collect())
 }
 
-/// The values of all ranks, in their order, at the first one, and nothing elsewhere. All ranks call it.
+/// The values of all ranks, in their order, at the first one, and nothing at the others. All ranks call it.
 ///
 /// # Errors
 /// As [`all_told`].

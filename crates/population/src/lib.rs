@@ -1,4 +1,4 @@
-//! Many images at once.
+//! Populations of images: streaming operators and atlases.
 //!
 //! [`stream`] runs operators over any number of images in bounded memory: stages that read, bring to
 //! the device, compute, bring back and write overlap as the engines of the machine allow (Ha 2011,

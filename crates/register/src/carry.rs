@@ -1,4 +1,4 @@
-//! Points and meshes through chains of transforms.
+//! Mapping points and meshes through chains of transforms.
 //!
 //! Points go through the exact inverse of a field, rather than through one that is known at its voxels only.
 //!
@@ -40,7 +40,7 @@ pub struct PointMap {
 pub struct Carried {
     /// The position, mm.
     pub position: Vector3<f64>,
-    /// How far it may be off, mm: where a field folds, several places go to one.
+    /// The tolerance, mm: where a field folds, several points map to one.
     pub off: f64,
     /// Whether it met a displacement field beyond the field's grid, where nothing is moved.
     pub outside: bool,
@@ -55,7 +55,7 @@ pub struct CarriedMesh {
     pub vertices: Vec<Carried>,
     /// Whether the map mirrors, so that the corners of the faces were put into the other order: their outside stays outside.
     pub mirrored: bool,
-    /// Names of the arrays that were turned as normals.
+    /// Names of the arrays that were mapped as normals.
     pub normals: Vec<String>,
     /// Names of the arrays that were carried as vectors.
     pub vectors: Vec<String>,
@@ -116,8 +116,8 @@ impl PointMap {
         self.steps.first().and_then(field).map(|displacement| displacement.field().grid())
     }
 
-    /// The derivative of the map at a point. That of a field is the derivative of its interpolation; beyond its grid,
-    /// and where it has no inverse, the identity stands in for it.
+    /// The derivative of the map at a point. For a field it is the derivative of its interpolation; beyond its
+    /// grid, and where it has no inverse, the identity.
     ///
     /// # Errors
     /// As [`apply`](Self::apply).
@@ -151,9 +151,10 @@ impl PointMap {
         Ok(2 * reversed > all)
     }
 
-    /// Carries a mesh: its vertices as points, and the directions at its vertices. Arrays whose name says that they are
-    /// normals stay across the surface (by the inverse transposed derivative) and keep their length; other directions go along
-    /// as vectors (by the derivative). Where the map mirrors, the faces are flipped, so that a closed surface keeps its outside.
+    /// Carries a mesh: its vertices as points, and the directions at its vertices. Arrays whose names say that they
+    /// are normals stay normal to the surface (by the inverse transposed derivative) and keep their length; other
+    /// directions are mapped as vectors (by the derivative). Where the map mirrors, the faces are flipped, so that
+    /// a closed surface keeps its outside.
     ///
     /// # Errors
     /// As [`apply`](Self::apply); a position that is not finite; [`ImageError::OutOfMemory`].
@@ -230,7 +231,7 @@ fn field(step: &Step) -> Option<&Displacement> {
     }
 }
 
-/// Whether a point lies within the grid of a field.
+/// Whether a point is within the grid of a field.
 fn holds(displacement: &Displacement, point: Vector3<f64>) -> bool {
     let grid = displacement.field().grid();
     grid.contains_index(grid.world_to_index(point))

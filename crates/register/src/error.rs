@@ -8,18 +8,18 @@ use voxalign_image::memory::OutOfMemory;
 use voxalign_image::{Grid, ImageError, ImageView};
 use voxalign_options::OptionError;
 
-/// What an image is to a registration.
+/// The role of an image in a registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// The image that stays.
     Fixed,
-    /// The image that is brought to it.
+    /// The image that is aligned with it.
     Moving,
-    /// What counts of the fixed image.
+    /// The mask of the fixed image.
     FixedMask,
-    /// What counts of the moving image.
+    /// The mask of the moving image.
     MovingMask,
-    /// How much each voxel of the fixed image counts.
+    /// The weights of the voxels of the fixed image.
     FixedWeight,
     /// The fixed image of a further channel.
     FixedChannel,
@@ -54,7 +54,7 @@ impl Display for Role {
     }
 }
 
-/// What can go wrong in a registration.
+/// Errors of registrations.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RegisterError {
@@ -72,8 +72,8 @@ pub enum RegisterError {
     Option(#[from] OptionError),
     /// An image holds one value everywhere (inside its mask).
     #[error(
-        "the {role} image is constant ({value} everywhere{within}), so there is nothing to align; \
-         check that it is the image meant"
+        "the {role} image is constant ({value} everywhere{within}), so there is nothing to align; check that it \
+         is the right image"
     )]
     Constant {
         /// Which image.
@@ -91,7 +91,7 @@ pub enum RegisterError {
     NotFinite {
         /// Which image.
         role: Role,
-        /// How many.
+        /// The number of voxels.
         count: usize,
     },
     /// A mask or weight selects nothing.
@@ -102,14 +102,13 @@ pub enum RegisterError {
     },
     /// Masks of both images, or a mask and the fields of view, share nothing.
     #[error(
-        "no voxel is inside the masks of both images where the deformation starts; check the masks \
+        "the masks of the two images have no voxel in common where the deformation starts; check the masks \
          (voxels above 0 count) and the affine part"
     )]
     NothingCounts,
     /// X-ray images that show nothing of the CT.
     #[error(
-        "no view sees the CT anywhere that the search looks; check where the views were taken from, and where the \
-         search starts"
+        "no view sees the CT anywhere in the search range; check the geometry of the views and the start of the search"
     )]
     NothingSeen,
     /// Two images that must share a grid do not.
@@ -117,9 +116,9 @@ pub enum RegisterError {
     MaskGrid {
         /// Which mask.
         role: Role,
-        /// Its grid in words.
+        /// A description of its grid.
         mask: String,
-        /// The image's grid in words.
+        /// A description of the image's grid.
         image: String,
     },
     /// One image is flat, the other has depth.
@@ -135,7 +134,7 @@ pub enum RegisterError {
     /// The two images do not overlap where the search starts.
     #[error("the images do not overlap at the start ({start})")]
     NoOverlap {
-        /// The start in words.
+        /// A description of the start.
         start: String,
     },
     /// The images are too small for a registration.
@@ -178,7 +177,7 @@ pub enum RegisterError {
         iteration: usize,
     },
     /// The run was stopped by the caller.
-    #[error("the registration was stopped before it ended")]
+    #[error("the registration was stopped before it finished")]
     Stopped,
 }
 
@@ -194,8 +193,8 @@ impl RegisterError {
         Self::Option(OptionError::value(name, value, remedy))
     }
 
-    /// Whether the images are what cannot be registered: with the same images and options it fails on every
-    /// machine, at every time.
+    /// Whether the cause is images that cannot be registered: with the same images and options the error is the
+    /// same on every machine, at any time.
     #[must_use]
     pub fn is_of_images(&self) -> bool {
         let apart =

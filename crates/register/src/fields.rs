@@ -1,4 +1,4 @@
-//! What can be known of a displacement field by itself: its inverse and its Jacobian determinant.
+//! Inversion and Jacobian determinants of displacement fields.
 //!
 //! Fields come and go in mm of world space; the operators that work on them take voxels.
 
@@ -45,9 +45,8 @@ fn in_voxels<D: Device>(device: &D, field: &VectorField) -> Result<D::Buffer<f32
     Ok(device.upload_vec(vectors)?)
 }
 
-/// The inverse of a field on its own grid, and how exact it is at its voxels. The device finds it in
-/// single precision; where that is not exact enough, in mm, the search goes on in double precision on
-/// the host.
+/// The inverse of a field on its own grid, and its accuracy at the voxels. The device finds it in single precision;
+/// where that is not accurate enough, in mm, the host refines it in double precision.
 ///
 /// # Errors
 /// Memory that runs out. A field that folds is none: the residuals tell.
@@ -87,8 +86,7 @@ pub struct Exactness {
 }
 
 impl Exactness {
-    /// Whether so many voxels do not come back, more than one in a thousand, that it is hardly an
-    /// inverse.
+    /// Whether so many voxels do not map back, more than one in a thousand, that it is hardly an inverse.
     #[must_use]
     pub fn is_bad(&self) -> bool {
         self.round_trip.unconverged * 1000 > self.voxels

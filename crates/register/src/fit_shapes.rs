@@ -1,4 +1,4 @@
-//! Shapes without correspondence, and the affine map that lays those of one world on those of the other.
+//! Affine maps between shapes without correspondence.
 //!
 //! The nearest places of both shapes take the part of corresponding points, in turn with the least-squares map between
 //! these (P. J. Besl, N. D. McKay, *A method for registration of 3-D shapes*, IEEE Transactions on Pattern Analysis and
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
     use voxalign_image::AffineParameters;
 
-    /// A bent ellipsoid of so many rings, as points.
+    /// A bent ellipsoid with this many rings, as points.
     fn shape(rings: usize, at: Vector3<f64>) -> Mesh {
         use std::f64::consts::{PI, TAU};
         let place = |i: usize, j: usize| {

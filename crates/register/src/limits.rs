@@ -1,5 +1,5 @@
-//! The bounds that verdicts ask for, in one place, and the data that they were chosen on. A record of a run
-//! has them, so that a verdict can be read without the program that gave it.
+//! The bounds of all verdicts, in one place, with the data that they were calibrated on. The record of a run
+//! includes them, so that a verdict can be read without the program that gave it.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,27 +28,28 @@ macro_rules! limits {
 limits! {
     /// Bounds on an affine registration.
     AffineLimits, AFFINE {
-        /// The least part of the smaller field of view that overlaps the other.
+        /// The least fraction of the smaller field of view that overlaps the other.
         overlap: f64 = 0.3,
-        /// The least agreement of the whole images where masks keep a small part of them: of 32 wrong results it is -3.4 and
-        /// less where nothing else tells, of 86 right ones -0.9 and more but for four that are right in the mask alone.
+        /// The least agreement of the whole images where masks exclude most of them: at most -3.4 for 32 wrong
+        /// results that nothing else reveals, at least -0.9 for 86 right ones except four that are right inside the
+        /// mask only.
         unmasked: f64 = -2.0,
-        /// The factors by which lengths may change.
+        /// The range of length scale factors.
         lengths: (f64, f64) = (0.5, 2.0),
-        /// The factors by which volumes may change.
+        /// The range of volume scale factors.
         volumes: (f64, f64) = (0.5, 1.8),
         /// The least [agreement](crate::evidence::Evidence::agreement) of the images.
         agreement: f64 = 0.0,
-        /// The least lead of the information within tissue over other alignments, the logarithm of the ratio: an outline
-        /// that fits says nothing of what is within it. It lies between those of images with one outline and unrelated
-        /// insides (at most 0.03) and right ones (at least 0.10).
+        /// The least lead in information within tissue over other alignments, the logarithm of the ratio: an
+        /// outline that fits proves nothing about the inside. It lies between images with the same outline and
+        /// unrelated insides (at most 0.03) and right results (at least 0.10).
         tissue: f64 = 0.05,
-        /// The least overlap (Dice) of what is foreground where the images share nothing within it: of a brain and its
-        /// mask it is 0.94, of noise and one bright voxel next to nothing.
+        /// The least Dice overlap of the foregrounds where the images share nothing inside them: 0.94 for a brain
+        /// and its mask, next to nothing for noise and one bright voxel.
         foreground: f64 = 0.7,
-        /// By how much more than the result an alignment that is mirrored may have: edges, as a part of what is
-        /// missing of 1, and the logarithm of information. Where both are above the first pair (the second one in 2D) it is
-        /// said; where they are above the last pair as well the result is bad.
+        /// The lead over the result that a mirrored alignment may have: edges, as a fraction of what is missing to
+        /// 1, and the logarithm of the ratio of information. Where both exceed the first pair (the second one in
+        /// 2D) a remark says so; where they exceed the last pair as well the result is bad.
         mirrored: [[f64; 2]; 3] = [[0.015, 0.01], [0.15, 0.05], [0.2, 0.2]],
         /// The largest inverse-consistency error, mm.
         inverse_error: f64 = 1e-3,
@@ -59,7 +60,7 @@ limits! {
         /// By how much the energy may rise over all scales: energies are of the order of a hundredth and more, and those of
         /// a pair that is exact already change by less where they are least from the beginning.
         energy_rise: f64 = 1e-6,
-        /// The least part of the smaller field of view that overlaps the other under the affine part.
+        /// The least fraction of the smaller field of view that overlaps the other under the affine part.
         overlap: f64 = 0.3,
         /// The largest mean inverse-consistency error over the grid, smallest voxels.
         mean_inverse_error: f64 = 0.05,
@@ -70,13 +71,13 @@ limits! {
         information: f64 = 0.17,
         /// The most harmonic energy for each nat of it.
         energy_per_information: f64 = 2.0,
-        /// The least part of the information under the best affine transform that a deformation keeps.
+        /// The least fraction of the information under the best affine transform that a deformation keeps.
         worth: f64 = 0.7,
-        /// The least [agreement](crate::evidence::Evidence::agreement) of the images as they lie after it.
+        /// The least [agreement](crate::evidence::Evidence::agreement) of the images after the deformation.
         agreement: f64 = 0.0,
-        /// The least agreement under the affine map that is nearest to the whole, in which no bending helps. Of 279 right
-        /// results it is -0.7 and more but for three whose wrong start was taken back in part; of 277 wrong ones that no
-        /// other check tells it is -1.9 and less but for three (docs/accuracy.md).
+        /// The least agreement under the affine map nearest to the whole transform, without any bending. At least
+        /// -0.7 for 279 right results except three whose wrong start was partly undone; at most -1.9 for 277 wrong
+        /// ones that no other check reveals, except three (docs/accuracy.md).
         straight: f64 = -1.0,
         /// The least agreement of the whole images under that map where masks keep a small part of them.
         unmasked: f64 = -2.0,
@@ -87,9 +88,9 @@ limits! {
 
     /// Bounds on corresponding points that pull.
     LandmarkLimits, LANDMARKS {
-        /// What is left of their mean distance.
+        /// The remaining fraction of their mean distance.
         nearer: f64 = 0.5,
-        /// The smallest voxels that they may always be apart where they are no farther apart than before.
+        /// The distance in smallest voxels that is always allowed where they are no farther apart than before.
         voxels: f64 = 2.0,
         /// Their largest mean distance as a part of that to the partners of others: of 28 right lists it is 0.07 and less,
         /// of 62 exchanged, reversed, shuffled or mirrored ones 0.27 and more but for one (0.08).
@@ -104,23 +105,23 @@ limits! {
         /// The part of the distances of two landmarks that is left with their partners exchanged where they are in the wrong order. What
         /// moves neighbours alike never makes them so: the sum of distances of exchanged partners is at least twice a common displacement.
         exchanged_shorter: f64 = 0.5,
-        /// The smallest voxels by which it is less then at least.
+        /// The least decrease then, in smallest voxels.
         exchanged_voxels: f64 = 4.0,
     }
 
     /// Bounds on anatomies: how classes, shapes and labels fare. The calibration of docs/accuracy.md (45 right and 84 wrong
     /// registrations, and as many set aside) was made with them; nothing was chosen on it.
     AnatomyLimits, ANATOMY {
-        /// By how much the overlap of a class may fall.
+        /// The largest decrease of the overlap of a class.
         overlap_loss: f64 = 0.01,
-        /// By how much the mean Dice of labels, which took no part, may fall.
+        /// The largest decrease of the mean Dice of labels that took no part.
         dice_loss: f64 = 0.01,
         /// The mean distance that shapes may keep, in widths of their kernels: what is nearer hardly pulls.
         widths: f64 = 0.5,
         /// The voxels that it may always be.
         voxels: f64 = 1.5,
-        /// Centres of two shapes are exchanged where they are nearer to each other's partner than this part of the distance to
-        /// their own.
+        /// The centres of two shapes are swapped if they are nearer to each other's partner than this fraction of
+        /// the distance to their own.
         exchanged: f64 = 0.5,
     }
 
@@ -142,7 +143,7 @@ limits! {
         unlike: f64 = 6.0,
         /// See there.
         unlike_least: f64 = 0.02,
-        /// The part of the median correlation below which a subject lies elsewhere.
+        /// The fraction of the median correlation below which a subject is not aligned with the template.
         lost: f64 = 0.5,
         /// The part of the median information that others have of each other within the tissue which a subject has at least. By
         /// `tools/calibrate_atlas.py`, 290 atlases of brains, hippocampi and slices: 0.58 and less of most that do not belong there (outlines of
@@ -155,7 +156,7 @@ limits! {
         apart: f64 = 4.5,
         /// The effective number of subjects below which an atlas of a regression shows some of them more than a population.
         effective_number: f64 = 3.0,
-        /// The part of the atlases of a permutation test that may be bad.
+        /// The fraction of the atlases of a permutation test that may be bad.
         unusable: f64 = 0.05,
     }
 
@@ -165,29 +166,31 @@ limits! {
         /// The correlation of gradients within blocks that a view has at least: the median. Right poses of a wrist have 0.74 and more in the
         /// worse view, wrong ones 0.50 and less.
         alike: f64 = 0.7,
-        /// By how much the cost may rise from the start.
+        /// The largest rise in cost from the start.
         cost_rise: f64 = 1e-3,
-        /// The part of the pixels that see the CT.
+        /// The fraction of the pixels that see the CT.
         seen: f64 = 0.1,
-        /// How far restarts may end from the result in the images, in pixels: the median.
+        /// The largest median distance of restarts from the result in the images, pixels.
         restarts: f64 = 1.5,
-        /// What the best pose elsewhere costs more at least, as a part of its cost. One vertebra away it is 0.004 and less for wrong poses of a
-        /// chest, and 0.37 and more for right ones.
+        /// The least margin in cost over the best pose elsewhere, as a fraction of its cost. One vertebra away it
+        /// is at most 0.004 for wrong poses of a chest, and at least 0.37 for right ones.
         lead: f64 = 0.05,
-        /// How far outlines may be from those of the result, in pixels: what is sampled differs by the first, and blocks that are less
-        /// alike are placed less well, by the second times `√(1/ρ² − 1)` of their correlation `ρ`.
+        /// The largest distance of outlines from those of the result, in pixels: the first number is the sampling
+        /// error; blocks of lower correlation `ρ` are localised less well, by the second number times `√(1/ρ² −
+        /// 1)`.
         outlines: [f64; 2] = [0.15, 0.4],
-        /// How far the pose of each view alone may be from that of all, in its image, in pixels.
+        /// The largest distance of the pose of a single view from that of all views, in its image, in pixels.
         alone: f64 = 0.12,
         /// The same in standard deviations of the pose, which count up to a pixel; both are added as sides of a right angle.
         alone_deviations: f64 = 2.0,
-        /// How far a pose may move where the geometry of the views is free: in pixels, and in standard deviations.
+        /// The largest shift of a pose with the geometry of the views free: in pixels, and in standard deviations.
         moves: [f64; 2] = [1.0, 3.0],
         /// The standard deviation that a pose may have where a geometry was refined, in pixels.
         refined: f64 = 1.0 / 3.0,
-        /// By what part of the cost mirrored or exchanged images may fit better.
+        /// The largest gain in cost of mirrored or swapped images, as a fraction of the cost.
         suspect: f64 = 0.05,
-        /// How far from the start a result may be, as a part of what was searched, unless it has the second lead over all other rotations.
+        /// The largest distance of a result from the start, as a fraction of the search range, unless it has the
+        /// second lead over all other rotations.
         beyond: f64 = 1.5,
         /// See there.
         beyond_lead: f64 = 0.1,
@@ -195,11 +198,12 @@ limits! {
 
     /// Bounds on a frame of a sequence that is followed; what they call right and wrong ones is in docs/accuracy.md.
     TrackLimits, TRACK {
-        /// The least share of the usual correlation of gradients that a frame has, and of [`PoseLimits::alike`] where a lost one is found.
+        /// The least gradient correlation of a frame, as a fraction of the usual one, and that of a frame at which
+        /// a lost track is found again, as a fraction of [`PoseLimits::alike`].
         share: f64 = 0.6,
-        /// How far the pose by each view alone may be from that by all, in its image, in pixels at the place of the CT. By
-        /// `tools/calibrate_track.py`: 0.16 and less in 1042 of 1049 right frames without a border, 0.19 and more in 272 wrong ones whose
-        /// views contradict each other.
+        /// The largest distance of the pose of a single view from that of all views, in its image, in pixels at the
+        /// place of the CT. By `tools/calibrate_track.py`: at most 0.16 in 1042 of 1049 right frames without a
+        /// border, at least 0.19 in 272 wrong ones whose views contradict each other.
         alone: f64 = 0.18,
         /// The same in standard deviations of the pose that was searched last, as [`PoseLimits::alone_deviations`].
         alone_deviations: f64 = 2.0,
@@ -207,14 +211,14 @@ limits! {
 
     /// Bounds on a surface of voxels, from 277 labels of two brains at 1 mm (docs/surface.md).
     SurfaceLimits, SURFACE {
-        /// Most percent by which the volume within the surface, or the area within outlines, may differ from that of the voxels: it does of 15
-        /// labels, all of them too small or thin for their voxels.
+        /// The largest deviation, per cent, of the volume within the surface, or the area within outlines, from
+        /// that of the voxels: 15 labels exceed it, all of them too small or thin for their voxels.
         volume: f64 = 10.0,
-        /// Most that 95 % of the surface may be away from the isosurface, in largest sides of voxels, and beside that in standard
-        /// deviations of the Gaussian.
+        /// The largest 95th percentile of distances from the isosurface, in largest voxel sides, and in addition in
+        /// standard deviations of the Gaussian.
         most_of_it: [f64; 2] = [0.5, 0.25],
-        /// Most that any of it may be, in diagonals of voxels, and beside that in standard deviations of the Gaussian, which takes
-        /// tips off.
+        /// The largest distance of all, in voxel diagonals, and in addition in standard deviations of the Gaussian,
+        /// which takes tips off.
         all_of_it: [f64; 2] = [1.0, 2.0],
     }
 }
@@ -226,10 +230,10 @@ limits! {
 /// are on the wrong side (`tools/calibrate_affine.py`).
 pub const AGREEMENT: ([f64; 6], f64) = ([2.912, 3.597, 2.315, 1.705, 4.492, 10.405], -5.270);
 
-/// The part of an image's foreground that a mask has to keep for the rest to say nothing of an alignment.
+/// The fraction of an image's foreground that a mask must include for the rest to be ignored in the evidence.
 pub const KEPT: f64 = 0.5;
 
-/// What the bounds lie between right and wrong results of.
+/// The data that the bounds were calibrated on.
 const CHOSEN_ON: &str = "affine maps: 574 right and 633 wrong ones of brains, heads, kinds of MR and CT, lungs in CT \
                          and MR, hearts, hippocampi, histology, slices, tumours and phantoms; deformations: \
                          279 right and 277 wrong ones of the same, and those of earlier tables (hippocampi, slices of \

@@ -1,4 +1,4 @@
-//! What a displacement field does to space, in numbers.
+//! Measures of displacement fields: Jacobian determinants, inverse consistency, energies.
 
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
@@ -8,9 +8,8 @@ use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::{Device, DeviceBuffer, IDENTITY};
 use voxalign_image::Grid;
 
-/// How far a field and its inverse are from undoing each other: the lengths of
-/// `ψ(φ(x)) − x` and of `φ(ψ(x)) − x`, over the voxels that count and that the first mapping leaves
-/// within the grid: beyond it the other one is not known.
+/// Inverse consistency of a field and its inverse: the lengths of `ψ(φ(x)) − x` and of `φ(ψ(x)) − x`, over the
+/// voxels that count and that the first mapping leaves within the grid: beyond it the other one is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Consistency {
     /// The mean over both orders, mm.
@@ -23,8 +22,8 @@ pub struct Consistency {
     pub backward_mean: f64,
 }
 
-/// What a mapping does to space within an object: the tissue that an image shows, without the
-/// background around it, of which a mean over a whole grid mostly consists.
+/// Measures of a mapping within an object: the tissue that an image shows, without the background around it, which
+/// dominates a mean over a whole grid.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct ObjectMeasures {
     /// Voxels of the object.
@@ -50,11 +49,11 @@ pub struct ObjectMeasures {
 /// orthogonal.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct FieldMeasures {
-    /// What the mapping does within the object, where one is known; all else is over the whole grid.
+    /// Measures within the object, where one is known; all others are over the whole grid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectMeasures>,
-    /// The smallest Jacobian determinant: how much of a volume is left where it shrinks most (as
-    /// seen from the fixed image); not above 0 where the mapping folds.
+    /// The smallest Jacobian determinant: the volume scaling where it shrinks most (as seen from the fixed image);
+    /// not above 0 where the mapping folds.
     pub smallest_jacobian: f64,
     /// The largest Jacobian determinant.
     pub largest_jacobian: f64,
@@ -195,8 +194,8 @@ impl FieldMeasures {
         }
     }
 
-    /// The harmonic energy over a grid of so many voxels, for each voxel of the object: there is little
-    /// in the background. `None` where no object is known or it has no voxel.
+    /// The harmonic energy over a grid of this many voxels, per voxel of the object: there is little in the
+    /// background. `None` where no object is known or it has no voxel.
     #[must_use]
     pub fn harmonic_energy_of_object(&self, grid_voxels: usize) -> Option<f64> {
         let voxels = self.object.map(|o| o.voxels).filter(|&n| n > 0)?;
@@ -271,8 +270,8 @@ struct Volumes {
 }
 
 impl Volumes {
-    /// Of the smallest and largest determinant, the number of those above 0, and the sums of their
-    /// logarithms and of the squares of these, over so many voxels.
+    /// From the smallest and largest determinant, the number of those above 0, and the sums of their logarithms and
+    /// of the squares of these, over this many voxels.
     fn new(sums: &[f64], voxels: u64) -> Self {
         let (count, mean) = (sums[2], sums[3] / sums[2].max(1.0));
         Self {

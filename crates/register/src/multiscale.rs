@@ -1,4 +1,4 @@
-//! One driver for all multi-resolution registrations.
+//! The driver of all multi-resolution registrations.
 //!
 //! A registration is three parts that know little of each other (Ha 2011, section B.3.4): a
 //! [`Deformation`] holds images and fields, the [`Scale`]s say how coarse and how long, an
@@ -18,7 +18,7 @@ use voxalign_options::text_value;
 /// One scale of a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Scale {
-    /// How many times longer voxels are than those of the finest grid.
+    /// The ratio of voxel lengths to those of the finest grid.
     pub factor: usize,
     /// The most iterations.
     pub iterations: usize,
@@ -95,7 +95,7 @@ impl Default for Convergence {
 }
 
 impl Convergence {
-    /// Whether energies, one an iteration, say that the scale is done.
+    /// Whether the energies, one per iteration, show that the scale has converged.
     #[must_use]
     pub fn reached(&self, energies: &[f64]) -> bool {
         let n = energies.len();
@@ -119,9 +119,9 @@ impl Convergence {
     }
 }
 
-/// What deforms: images and fields at the scale at hand.
+/// What deforms: images and fields at the current scale.
 pub trait Deformation {
-    /// What can go wrong.
+    /// The error type.
     type Error: From<RegisterError>;
 
     /// Brings images and fields to a scale; at the first call the fields are zero.
@@ -161,10 +161,10 @@ pub trait Iteration<F: Deformation> {
     }
 }
 
-/// What happened at a scale.
+/// The record of a scale.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScaleRecord {
-    /// How many times longer voxels were.
+    /// The ratio of voxel lengths to those of the finest grid.
     pub factor: usize,
     /// The most iterations allowed.
     pub allowed: usize,
@@ -180,7 +180,7 @@ pub struct ScaleRecord {
     pub seconds: f64,
 }
 
-/// How far a run has come: all that the driver knows, so that a stopped run can [go on](resume).
+/// The progress of a run: all state of the driver, with which [`resume`] continues a stopped run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Course {
     /// The scales that are over.
@@ -196,7 +196,7 @@ pub struct Course {
 
 /// Looks at a run while nothing is under way: after each iteration and each scale.
 pub trait Keeper<F: Deformation, I> {
-    /// A place from which the run can go on.
+    /// A point from which the run can resume.
     ///
     /// # Errors
     /// What ends the run.
@@ -229,7 +229,7 @@ pub fn run<F: Deformation, I: Iteration<F>>(
     resume(deformation, iteration, scales, convergence, progress, Course::default(), &mut ())
 }
 
-/// The part of the work of all scales that one of them is, where each makes all of its iterations.
+/// The fraction of the work of all scales for one of them, where each makes all of its iterations.
 fn share(scales: &[Scale], index: usize) -> f64 {
     let work = |s: &Scale| s.iterations as f64 / (s.factor as f64).powi(3);
     work(&scales[index]) / scales.iter().map(work).sum::<f64>().max(f64::MIN_POSITIVE)
@@ -381,7 +381,7 @@ mod tests {
         assert!(found[0].energies.len() < 20, "{found:?}");
     }
 
-    /// A run that goes on from any place ends as one that was never stopped.
+    /// A run that resumes from any point ends like one that was never stopped.
     #[test]
     fn a_run_goes_on() {
         struct All(Vec<(i32, Course)>);

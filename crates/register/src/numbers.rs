@@ -1,4 +1,4 @@
-//! Numbers in records.
+//! Numbers in records, where non-finite ones are `null`, and lists of lengths.
 //!
 //! JSON has no word for NaN and infinities: in records they are `null`. Types that are read back from records take
 //! such a `null` as NaN. (What ranks tell each other and what checkpoints hold keeps all bits, in another form.)
@@ -8,12 +8,12 @@ use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 use voxalign_options::{Value, text_value};
 
-/// What is made of numbers, some of which may be `null`.
+/// A value with numbers, some of which may be `null`.
 pub trait FromNulls: Sized {
     /// The same with `null` for what is not a finite number.
     type Nullable: for<'de> Deserialize<'de>;
 
-    /// With NaN in the place of nulls.
+    /// With NaN in place of nulls.
     fn from_nulls(nullable: Self::Nullable) -> Self;
 }
 

@@ -1,4 +1,4 @@
-//! What a running registration tells.
+//! Progress of a running registration, and requests to stop.
 
 /// A message from a running registration.
 #[derive(Debug, Clone, PartialEq)]
@@ -8,15 +8,15 @@ pub enum Event<'a> {
     StageStart {
         /// Its number, from 0.
         index: usize,
-        /// How many there will be.
+        /// The number of stages.
         count: usize,
         /// Its name, such as `8 mm`.
         name: &'a str,
-        /// What is counted in it, such as `evaluations`.
+        /// The unit that it counts, such as `evaluations`.
         counts: &'static str,
-        /// What falls in it, such as `cost`.
+        /// The name of the value that it lowers, such as `cost`.
         value: &'static str,
-        /// The part of the work of all stages that it is expected to be, 0 to 1.
+        /// Its expected fraction of the work of all stages, 0 to 1.
         share: f64,
     },
     /// Some of a stage's work is done.
@@ -27,7 +27,7 @@ pub enum Event<'a> {
         evaluations: usize,
         /// The best cost (or the last energy) of this stage so far.
         best: f64,
-        /// What is being done, such as `60 degree search`; empty where there is one thing only.
+        /// The current activity, such as `60 degree search`; empty where there is only one.
         what: &'a str,
     },
     /// A stage ended.
@@ -43,9 +43,9 @@ pub enum Event<'a> {
         /// Wall time, seconds.
         seconds: f64,
     },
-    /// Something that a user should know, although the work goes on.
+    /// A remark for the user; the work goes on.
     Warning {
-        /// It, in words.
+        /// The remark.
         text: &'a str,
     },
 }

@@ -1,4 +1,4 @@
-//! Random numbers: the same ones at every run.
+//! Seeded random numbers.
 
 /// The seed of optimisers that draw random numbers.
 pub const SEED: u64 = 0x766f_7861_6c69_676e;

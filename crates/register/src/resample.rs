@@ -1,5 +1,5 @@
-//! Images, label maps and transforms on a reference grid, through any transform, with one
-//! interpolation.
+//! Resampling of images, label maps and transforms onto a reference grid, in one interpolation through any
+//! transform.
 //!
 //! A transform maps points of the reference (the fixed image) to points of the moving one. A chain
 //! with displacement fields is summed into one field first, on the reference grid, so that an image
@@ -107,9 +107,8 @@ pub fn labels_onto<D: Device>(
     Ok(Volume::new(reference.clone(), device.into_host(out)?)?)
 }
 
-/// Whether a voxel of the `reference` grid shows something of an image on the grid `moving` under a
-/// transform from world points of the reference to those of the image: one whose centre lies within
-/// the voxels of the image.
+/// Whether a voxel of the `reference` grid is covered by an image on the grid `moving` under a transform from world
+/// points of the reference to those of the image: whether its centre is within the voxels of the image.
 #[must_use]
 pub fn meets(reference: &Grid, transform: &Transform, moving: &Grid) -> bool {
     let (dims, from) = (reference.dims(), moving.dims());

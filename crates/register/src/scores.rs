@@ -1,5 +1,5 @@
-//! How well a moving image agrees with the fixed one under a transform: the scores that every
-//! registration reports before and after, whatever similarity drove it.
+//! Agreement of a moving image with the fixed one under a transform: the scores that every registration reports
+//! before and after, whatever similarity drove it.
 
 use crate::compare::entropies;
 use crate::compare::{
@@ -44,18 +44,18 @@ pub struct Tissue<'a> {
     pub moving_above: f32,
 }
 
-/// What two images tell of each other where both show tissue. The background, which matches wherever
-/// two outlines do, takes no part, nor does what lies between the two outlines.
+/// Agreement of two images where both show tissue. The background, which matches wherever two outlines do, takes no
+/// part, nor does the region between the two outlines.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Agreement {
     /// Voxels of the object where the moving image is defined.
     pub object: usize,
     /// Those of them where it shows tissue.
     pub voxels: usize,
-    /// The mutual information of these in nats, of [`Agreement::BINS`] bins an axis, less what
-    /// independent images of so many voxels have by chance: `(r - 1) (c - 1) / 2 n` of `r` and `c` bins
-    /// that are not empty (Miller 1955). About 0 where one image is constant there, and 0 where less than
-    /// [`Agreement::LEAST_PART`] of the object, or fewer than [`Agreement::LEAST_VOXELS`], is tissue of both.
+    /// The mutual information of these in nats, with [`Agreement::BINS`] bins per axis, less the expected bias for
+    /// independent images of this many voxels: `(r - 1) (c - 1) / 2 n` for `r` and `c` bins that are not empty
+    /// (Miller 1955). About 0 where one image is constant there, and 0 where less than [`Agreement::LEAST_PART`] of
+    /// the object, or fewer than [`Agreement::LEAST_VOXELS`], is tissue of both.
     pub information: f64,
     /// Whether both are plain shapes, such as masks: nearly constant there, so that nothing within them
     /// could agree or not.
@@ -70,9 +70,9 @@ impl Agreement {
     pub const BINS: usize = 32;
     /// The entropy in nats, that of two values that are equally frequent, below which a shape is plain.
     pub const PLAIN: f64 = std::f64::consts::LN_2;
-    /// The least part of the object that both must show as tissue to tell anything.
+    /// The least fraction of the object that both must show as tissue to be informative.
     pub const LEAST_PART: f64 = 0.05;
-    /// The least number of voxels of it: of fewer nothing can be said.
+    /// The least number of its voxels: fewer are not informative.
     pub const LEAST_VOXELS: usize = 100;
 
     /// Of a fixed image and a moving one on its grid that is NaN where it is not defined.
@@ -134,33 +134,35 @@ pub struct Scores {
 }
 
 impl Scores {
-    /// Whether the images tell at least nearly as much of each other after a deformation as under an
-    /// `affine` transform alone, by what their normalised mutual information has over 1, that of images
-    /// that tell nothing: it is for all kinds of image and does not favour small overlaps. Of images
-    /// that are nearly the same, interpolation takes much of it, so that more than `MOST` is never asked
-    /// for. `None` where one of the two is not known.
+    /// Whether the images share nearly as much information after a deformation as under an `affine` transform
+    /// alone, or more, by the excess of their normalised mutual information over 1, the value of independent
+    /// images: it suits all kinds of image and does not favour small overlaps. Interpolation takes much of it from
+    /// images that are nearly the same, so that more than `MOST` is never asked for. `None` where one of the two is
+    /// not known.
     #[must_use]
     pub fn worth(&self, affine: &Scores, remedy: Remedy) -> Option<Check> {
         const MOST: f64 = 0.6;
         let of = |s: &Scores| s.images.as_ref().and_then(|i| i.nmi).map(|nmi| nmi - 1.0);
         let part = of(self)? / of(affine)?.clamp(1e-9, MOST);
-        let name = "shared information, as a part of that under the best affine transform alone";
+        let name =
+            "shared information, as a fraction of that under the best affine transform alone";
         Some(Check::at_least(name, part, DEFORMATION.worth).or(remedy))
     }
 
-    /// Whether the images tell enough of each other where both show tissue, whatever they told before:
-    /// noise or a plain shape can be deformed to the outline of the fixed image, not to what is within it.
-    /// `None` where that is not known, and of two plain shapes.
+    /// Whether the images share enough information where both show tissue, whatever they shared before: noise or a
+    /// plain shape can be deformed to the outline of the fixed image, but not to its inside. `None` where that is
+    /// not known, and for two plain shapes.
     #[must_use]
     pub fn agrees(&self) -> Option<Check> {
         let value = self.agreement.filter(|a| !a.plain)?.information;
-        let name = "information that the images share within their tissue";
+        let name = "information shared by the images within tissue";
         let check = Check::at_least(name, value, DEFORMATION.information).in_unit("nats");
         Some(check.or(Remedy::SameTissue))
     }
 
-    /// Whether the images tell hardly less of each other within their tissue than under an `affine` transform alone: where points
-    /// pull as well, and do not belong where they are, images pay for it. `None` where one of the two is not known, and of two plain shapes.
+    /// Whether the images share hardly less information within their tissue than under an `affine` transform alone:
+    /// where points drive the deformation as well, and are misplaced, the images get worse. `None` where one of the
+    /// two is not known, and for two plain shapes.
     #[must_use]
     pub fn pays(&self, affine: &Scores) -> Option<Check> {
         let of = |s: &Scores| s.agreement.filter(|a| !a.plain).map(|a| a.information);
@@ -169,7 +171,7 @@ impl Scores {
             return None;
         }
         let name =
-            "information within the tissue, as a part of that under the affine transform alone";
+            "information within the tissue, as a fraction of that under the affine transform alone";
         Some(Check::at_least(name, after / before, LANDMARKS.pays).or(Remedy::Landmarks))
     }
 
@@ -182,7 +184,7 @@ impl Scores {
         if information < DEFORMATION.information {
             return None;
         }
-        let name = "harmonic energy in the object for each nat of shared information";
+        let name = "harmonic energy in the object per nat of shared information";
         let check = Check::at_most(name, energy / information, DEFORMATION.energy_per_information);
         Some(check.or(Remedy::SameTissue))
     }
@@ -199,7 +201,7 @@ pub struct Resampled {
     pub scores: Scores,
 }
 
-/// The fixed side of a comparison, and how the moving side is brought to it.
+/// The fixed side of a comparison, and how the moving side is resampled onto it.
 #[derive(Debug, Clone, Copy)]
 pub struct Scoring<'a> {
     /// The fixed image.

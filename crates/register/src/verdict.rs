@@ -4,8 +4,8 @@ use crate::numbers::null_is_nan;
 use serde::{Deserialize, Serialize};
 use voxalign_options::{Choice, Text};
 
-/// What helps where a check fails. The library says which; a program says it with the names of its own
-/// options, see [`Verdict::worded`].
+/// The remedy of a failed check. The library says which; a program words it with the names of its own options, see
+/// [`Verdict::worded`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Choice)]
 #[choice(snake_case)]
 #[non_exhaustive]
@@ -13,13 +13,13 @@ pub enum Remedy {
     /// the images have little in common: look at the pictures, and try a similarity for different kinds of image, or a
     /// mask where one image shows what the other does not, such as a skull.
     OtherSimilarity,
-    /// the search ended at a higher cost than it started from: start nearer, or search less far.
+    /// the search ended at a higher cost than it started from: start nearer, or narrow the search.
     SmallerSearch,
-    /// the images hardly show the same place: check that they belong together, or start nearer.
+    /// the images have hardly any field of view in common: check that they belong together, or start nearer.
     NearerStart,
     /// sizes change more than they differ between people: use fewer degrees of freedom, or start from the headers.
     FewerFreedoms,
-    /// another alignment, far from this one, matches nearly as well: search less far, start nearer, or give a mask
+    /// another alignment, far from this one, matches nearly as well: narrow the search, start nearer, or give a mask
     /// where one image shows what the other does not, such as a skull; if the mask cuts close to what it keeps, dilate
     /// it.
     SingleOut,
@@ -30,47 +30,42 @@ pub enum Remedy {
     /// start from an affine registration of the two images.
     BetterStart,
     /// the images have little in common where both show tissue: check that they show the same part of the body and that
-    /// they lie on each other at the start; between kinds of image try mutual information.
+    /// they overlap at the start; for images of different modalities try mutual information.
     SameTissue,
     /// the deformations did not make the subjects more alike: look at them, try another similarity or more iterations.
     MoreAlike,
-    /// take the mean deformation back at the end of each scale; use more smoothing.
+    /// remove the mean deformation at the end of each scale; use more smoothing.
     Centred,
     /// look at these subjects; use more smoothing, or leave them out.
     LookAtSubjects,
-    /// see what the record says of these atlases.
+    /// look these atlases up in the record.
     LookAtAtlases,
     /// build an atlas of all subjects and see which it calls bad or unlike the others.
     WholeAtlas,
-    /// check that the landmarks of both images are in the same order and of the world that they are said to be of; give
-    /// them more weight, and larger deformations more iterations.
+    /// check that the landmarks of both images are in the same order and in the stated coordinate system; give them more weight, and larger deformations more iterations.
     Landmarks,
-    /// check that what has one name is one structure on one side in both anatomies, in the world of its image; give it
-    /// more weight or a wider kernel, and larger deformations more iterations.
+    /// check that shapes of the same name are the same structure on the same side in both anatomies, in the world of their image; give them more weight or a wider kernel, and larger deformations more iterations.
     Shapes,
     /// smooth the surface less, or keep more of its triangles.
     CloserSurface,
-    /// smooth the surface otherwise, or its voxels before.
+    /// smooth the surface differently, or its voxels beforehand.
     SmootherSurface,
-    /// the images have little in common where they were laid on each other, and other costs, starts and freedoms found
-    /// nothing better: look at the pictures, check that they show the same part of the body, and start from landmarks,
+    /// the images have little in common as registered, and other costs, starts and degrees of freedom found nothing better: look at the pictures, check that they show the same part of the body, and start from landmarks,
     /// or give a mask where one image shows what the other does not.
     BelongTogether,
-    /// the outlines fit, but within them the images have no more in common than anywhere: look at the pictures, and
-    /// check that both show the same part of the body.
+    /// the outlines fit, but inside them the images have no more in common than elsewhere: look at the pictures, and check that both show the same part of the body.
     SameInside,
-    /// what the masks keep fits, but the images as a whole do not: look at the pictures, and give a mask that keeps
-    /// more of the object, or a start near the right alignment.
+    /// the images fit inside the masks, but not as a whole: look at the pictures, and give a mask that keeps more of the object, or a start near the right alignment.
     WiderMask,
     /// one of the images seems to be mirrored: check left and right in its header, and how it was converted.
     Handedness,
-    /// what the verdict asks for was not measured: leave out the options that skip it.
+    /// a value that the verdict needs was not measured: leave out the options that skip it.
     Measured,
-    /// the views do not agree: check the distances, the size of the pixels and the angles of each view.
+    /// the views do not agree: check the distances, the pixel size and the angles of each view.
     Geometry,
-    /// a pose of another rotation fits better: search all rotations, or start from that one.
+    /// a pose at another rotation fits better: search all rotations, or start from that one.
     OtherRotation,
-    /// other images fit better: check that each image is that of its view, and that none is mirrored.
+    /// the images fit better mirrored or swapped: check that each image belongs to its view, and that none is mirrored.
     OtherImages,
 }
 
@@ -79,35 +74,35 @@ pub enum Remedy {
 pub struct Check {
     /// Short name, such as `overlap of the fields of view` or `folded voxels`.
     pub name: String,
-    /// What was found. In JSON `null` where it is not a number, or no finite one; read back that is NaN.
+    /// The value found. In JSON `null` where it is not finite, which is read back as NaN.
     #[serde(deserialize_with = "null_is_nan")]
     pub value: f64,
     /// Its unit, such as `mm`; empty where it has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub unit: String,
-    /// Whether nothing was measured, so that there is no value and nothing is met.
+    /// Whether nothing was measured, so that there is no value and the check fails.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unmeasured: bool,
-    /// Whether the name says what was counted, in the plural.
+    /// Whether the name is a counted noun in the plural.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub count: bool,
-    /// What is asked for, in words, such as `at least 0.3`; in the unit of the value.
+    /// The requirement in words, such as `at least 0.3`; in the unit of the value.
     pub asked: String,
     /// Whether it is met.
     pub passed: bool,
-    /// What was counted where it has names, such as those of subjects.
+    /// The names of the things that were counted, where they have any, such as subjects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub which: Vec<String>,
-    /// What helps where it is not met.
+    /// The remedy where it fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy_code: Option<Remedy>,
-    /// That in words; empty where nothing can be said.
+    /// The remedy in words; empty without one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub remedy: String,
 }
 
 impl Check {
-    /// A check of a value. What is not a number meets nothing.
+    /// A check of a value. NaN fails.
     #[must_use]
     pub fn new(
         name: impl Into<String>,
@@ -161,7 +156,7 @@ impl Check {
         self
     }
 
-    /// The same with the names of what was counted.
+    /// The same with the names of the things that were counted.
     #[must_use]
     pub fn of(mut self, which: Vec<String>) -> Self {
         self.which = which;
@@ -187,8 +182,8 @@ impl Check {
         }
     }
 
-    /// What was found and what is asked for, as in a sentence: `12 folded voxels (none allowed)`,
-    /// `overlap of the fields of view 0.12 (at least 0.3 needed)`.
+    /// Value and requirement, as in a sentence: `12 folded voxels (none allowed)`, `overlap of the fields of view
+    /// 0.12 (at least 0.3 needed)`.
     #[must_use]
     pub fn words(&self) -> String {
         let unit = match self.unit.as_str() {
@@ -232,7 +227,7 @@ fn short(value: f64) -> String {
     }
 }
 
-/// One of what is counted: the first word in `s` loses it.
+/// The singular of a counted noun: the first word that ends in `s` loses it.
 fn singular(plural: &str) -> String {
     let mut found = false;
     let words = plural.split(' ').map(|word| match word.strip_suffix('s') {
@@ -253,7 +248,7 @@ pub struct Verdict {
     pub good: bool,
     /// All that was checked.
     pub checks: Vec<Check>,
-    /// What to look at although no check failed.
+    /// Points to look at although no check failed.
     pub remarks: Vec<Text>,
 }
 
@@ -264,8 +259,8 @@ impl Verdict {
         Self { good: checks.iter().all(|c| c.passed), checks, remarks }
     }
 
-    /// This verdict with the failed checks of a part that came before it: a result is no better than
-    /// what it starts from. `part` names it, such as `affine part`.
+    /// This verdict with the failed checks of an earlier part: a result is no better than its start. `part` names
+    /// it, such as `affine part`.
     #[must_use]
     pub fn after(&self, part: &str, before: &Verdict, remedy: Remedy) -> Self {
         let mut checks = self.checks.clone();
@@ -298,7 +293,7 @@ impl Verdict {
         self
     }
 
-    /// What to try, of all failed checks, each once.
+    /// The remedies of all failed checks, each once.
     #[must_use]
     pub fn remedies(&self) -> Vec<&str> {
         let mut all: Vec<&str> = Vec::new();

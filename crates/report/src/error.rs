@@ -3,36 +3,36 @@
 use thiserror::Error;
 use voxalign_image::memory::OutOfMemory;
 
-/// What can go wrong while a report is made.
+/// Errors of making a report.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ReportError {
     /// An image of the report is not on the grid of the others.
     #[error(
-        "the report shows images voxel by voxel, but the {role} image is on another grid than the {of} \
+        "the report shows images voxel by voxel, but the {role} image is on a different grid from the {of} \
          ({found} against {grid}); resample it onto that grid first"
     )]
     OtherGrid {
         /// Which image, such as `moving (after)` or `variance`.
         role: &'static str,
-        /// Its grid, in words.
+        /// A description of its grid.
         found: String,
-        /// What has the grid that all should be on: `fixed image` or `atlas`.
+        /// The image with the common grid: `fixed image` or `atlas`.
         of: &'static str,
-        /// That grid, in words.
+        /// A description of that grid.
         grid: String,
     },
-    /// A picture has other pixels than it says.
+    /// A picture whose number of values does not match its size.
     #[error(
-        "a picture of the report has {found} values, and not {width} x {height}, above 0; give one value \
-         for each pixel, row by row"
+        "a picture of the report has {found} values instead of {width} x {height}, which must be above 0; give \
+         one value for each pixel, row by row"
     )]
     Pixels {
         /// Its columns.
         width: usize,
         /// Its rows.
         height: usize,
-        /// How many values there are.
+        /// The number of values.
         found: usize,
     },
     /// The values of a mesh do not fit it.
@@ -42,16 +42,18 @@ pub enum ReportError {
     MeshValues {
         /// The name of its layer.
         name: String,
-        /// How many values there are.
+        /// The number of values.
         found: usize,
-        /// How many vertices it has.
+        /// The number of vertices.
         vertices: usize,
     },
     /// A mesh or an image for the report cannot be made.
     #[error("the report cannot be made: {0}")]
     Mesh(#[from] voxalign_image::ImageError),
-    /// The memory for pictures could not be had.
-    #[error("the report cannot be made: {0}; use smaller images or more memory, or do without it")]
+    /// Not enough memory for pictures.
+    #[error(
+        "the report cannot be made: {0}; use smaller images or more memory, or do without the report"
+    )]
     OutOfMemory(#[from] OutOfMemory),
     /// A picture could not be compressed.
     #[error("a picture of {width}x{height} pixels could not be written as PNG")]
@@ -60,7 +62,7 @@ pub enum ReportError {
         width: usize,
         /// Its height.
         height: usize,
-        /// What the encoder said.
+        /// The encoder's message.
         source: png::EncodingError,
     },
 }

@@ -1,4 +1,4 @@
-//! What a run leaves behind for its reader: a record for programs and a report for people.
+//! Outputs of a run: a record for programs and a report for people.
 //!
 //! [`RunRecord`] is `result.json`, the record of a run: versions, command, inputs with checksums,
 //! parameters, transform, stages, figures and verdict. [`affine::render`] makes one HTML file of a

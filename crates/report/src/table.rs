@@ -1,4 +1,4 @@
-//! Tables as text.
+//! Tables as plain text.
 
 /// A table for people: the first column to the left, the others to the right.
 #[derive(Debug, Default)]

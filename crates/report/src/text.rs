@@ -1,4 +1,4 @@
-//! Text for people: escaping for HTML, numbers with units, names, command lines.
+//! Formatting for people: HTML escaping, numbers with units, names, command lines.
 
 use std::fmt::Write as _;
 
@@ -67,8 +67,8 @@ pub(crate) fn plain(value: f64) -> String {
     ((value * digits).round() / digits + 0.0).to_string().replace('-', "\u{2212}")
 }
 
-/// What was measured, for tables: numbers of one kind with the same decimals, whole ones too, four
-/// of them below 10. Counts are for [`number`].
+/// A measured value, for tables: numbers of one kind with the same decimals, whole ones too, four of them below 10.
+/// Counts are for [`number`].
 pub(crate) fn measured(values: &[f64]) -> Vec<String> {
     let sizes = values.iter().map(|v| v.abs()).filter(|v| v.is_finite());
     let largest = sizes.fold(0.0, f64::max);
@@ -99,7 +99,7 @@ pub(crate) fn thousands(value: f64) -> String {
     out
 }
 
-/// A time in words.
+/// A time with its unit.
 pub(crate) fn seconds(value: f64) -> String {
     if !value.is_finite() {
         "n/a".to_owned()
@@ -112,7 +112,7 @@ pub(crate) fn seconds(value: f64) -> String {
     }
 }
 
-/// A size of memory in words.
+/// A memory size with its unit.
 pub(crate) fn bytes(value: u64) -> String {
     let mib = value as f64 / f64::from(1u32 << 20);
     if mib < 1024.0 {

@@ -1,4 +1,4 @@
-//! What of a surface is within a cell of eight voxels, for each of the 256 ways in which these can be inside or outside.
+//! The surface within a cell of eight voxels, for each of the 256 combinations of voxels inside and outside.
 //!
 //! The cases follow from one rule and are no table (after W. Lorensen, H. Cline 1987): on every side of a cell each run
 //! of voxels that are inside is cut off by a segment, so that voxels that touch along a diagonal alone are apart. Both
@@ -58,7 +58,7 @@ pub(crate) struct Case {
     pub(crate) triangles: Vec<[Corner; 3]>,
 }
 
-/// All cases, by which corners are inside.
+/// All cases, indexed by the corners that are inside.
 pub(crate) fn cases() -> Vec<Case> {
     (0..=255).map(case).collect()
 }
@@ -93,8 +93,8 @@ fn case(inside: u8) -> Case {
     case
 }
 
-/// Cuts a polygon into triangles by diagonals from one vertex, of which none lies in a side of the cell; where there is
-/// no such vertex, by one in its middle.
+/// Splits a polygon into triangles by diagonals from one vertex, none of which lies in a side of the cell; without
+/// such a vertex, from a new one in its centre.
 fn triangulate(case: &mut Case, polygon: Vec<u8>) {
     let n = polygon.len();
     let at = |i: usize| polygon[i % n];

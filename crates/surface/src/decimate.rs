@@ -1,4 +1,4 @@
-//! Surfaces of fewer triangles.
+//! Mesh decimation.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -7,20 +7,20 @@ use voxalign_image::{ImageError, Matrix3, Mesh, Vector3};
 
 /// End of a list of corners.
 const END: u32 = u32::MAX;
-/// The least cosine by which a face may turn when an edge is collapsed.
+/// The least cosine of the angle by which a face may rotate when an edge is collapsed.
 const TURN: f64 = 0.2;
 /// The least cosine between the normals of neighbouring faces that a collapse changes.
 const FOLD: f64 = -0.7;
-/// Faces are no longer than so many times the height that belongs to the length in an equilateral one.
+/// The largest ratio of a face's length to its height, relative to an equilateral one.
 const SLIVER: f64 = 0.03;
-/// What keeps a new vertex near the middle of its edge, as part of the weight of the planes around it: in the plane
-/// every place is as good.
+/// The weight that keeps a new vertex near the middle of its edge, as a fraction of the weight of the planes around
+/// it: within a plane every position is equally good.
 const NEAR: f64 = 1e-3;
 
-/// A surface of at most so many triangles, where that can be had without changing its topology, by collapsing edges in
-/// the order of what that costs: the squared distance to the planes of all faces that were there (M. Garland, P. Heckbert
-/// 1997). A collapse that would turn a face over, make a sliver or change the topology is not made; boundaries stay.
-/// Without data at vertices and without lines.
+/// A surface of at most this many triangles, where that is possible without changing its topology, by collapsing
+/// edges in the order of their cost: the squared distance to the planes of all original faces (M. Garland, P.
+/// Heckbert 1997). A collapse that would flip a face, make a sliver or change the topology is not made; boundaries
+/// stay. Without data at vertices and without lines.
 ///
 /// # Errors
 /// [`ImageError::OutOfMemory`].
@@ -309,7 +309,7 @@ impl Decimation {
         Ok(())
     }
 
-    /// Whether faces that a collapse changes would lie on each other, or on those around them. They have their new
+    /// Whether faces that a collapse changes would overlap each other, or those around them. They have their new
     /// normals, and the vertex that is kept.
     fn would_fold(&self, changed: &[([u32; 3], Vector3<f64>)], [kept, gone]: [u32; 2]) -> bool {
         changed.iter().enumerate().any(|(i, (face, normal_of_face))| {
@@ -345,7 +345,7 @@ impl Decimation {
         }
     }
 
-    /// The mesh of what is left.
+    /// The remaining mesh.
     fn finish(self) -> Result<Mesh, ImageError> {
         let mut to = memory::filled(self.positions.len(), END)?;
         let (mut vertices, mut faces) = (Vec::new(), memory::room(self.left)?);
@@ -372,7 +372,7 @@ fn normal([a, b, c]: &[Vector3<f64>; 3]) -> Vector3<f64> {
     (b - a).cross(&(c - a))
 }
 
-/// Whether a face may change so: it is not turned over, and no sliver unless it was one.
+/// Whether a face may change like this: it is not flipped, and not a sliver unless it was one.
 fn may_become(before: &[Vector3<f64>; 3], after: &[Vector3<f64>; 3]) -> bool {
     let shape = |corners: &[Vector3<f64>; 3], size: f64| {
         let [a, b, c] = corners;

@@ -1,14 +1,14 @@
-//! What can be counted and measured of a surface.
+//! Counts and measures of surfaces and curves.
 
 use serde::{Deserialize, Serialize};
 use voxalign_image::memory::{self, OutOfMemory};
 use voxalign_image::{ImageError, Mesh, Vector3};
 
-/// Cosine of the angle of neighbouring faces from which on they lie on each other.
+/// Cosine of the angle between neighbouring faces from which on they count as folded onto each other.
 const FOLDED: f64 = -0.94;
 
-/// Figures of a surface, or of outlines where there is no face: components are lines then, cavities lines around holes,
-/// open edges their ends, and the area is what is within them.
+/// Measures of a surface, or of outlines where there is no face: components are then lines, cavities are lines
+/// around holes, open edges are their ends, and the area is that within them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// Vertices that faces have.
@@ -31,8 +31,8 @@ pub struct Figures {
     pub non_manifold_vertices: usize,
     /// Triangles without area.
     pub degenerate_faces: usize,
-    /// Edges whose two triangles lie on each other: their normals are more than 160 degrees apart; of lines turns that are
-    /// sharper.
+    /// Edges whose two triangles are folded onto each other: their normals are more than 160 degrees apart; for
+    /// lines, turns that are sharper.
     pub folded_edges: usize,
     /// Area, mm².
     pub area_mm2: f64,

@@ -1,16 +1,16 @@
-//! Surfaces where an image has a value.
+//! Isosurface extraction.
 
 use crate::cases::{Case, Corner, cases, edge};
 use voxalign_image::memory::{self, OutOfMemory};
 use voxalign_image::{ImageError, Mesh, Vector3, Volume};
 
-/// Vertices keep this distance from voxels' centres, as part of an edge: so no triangle is without area.
+/// Vertices keep this distance from voxels' centres, as a fraction of an edge, so that every triangle has an area.
 const APART: f64 = 0.005;
 /// No vertex yet.
 const NONE: u32 = u32::MAX;
 
 /// The surface around all voxels whose value is at least `level`, linear between the centres of voxels, its faces
-/// counterclockwise from outside; empty where there is no such voxel.
+/// counterclockwise from outside; empty if there is no such voxel.
 ///
 /// It is closed, also where these voxels reach the border of the image, which it follows half a voxel outside of their
 /// centres, and a manifold: each edge has two faces, each vertex one fan of them. Voxels that touch along a diagonal
@@ -130,7 +130,7 @@ impl<'a> March<'a> {
         Ok(())
     }
 
-    /// The vertex on an edge of a cell, which is made where it is not there.
+    /// The vertex on an edge of a cell, created on demand.
     fn vertex(&mut self, cell: [usize; 3], number: u8) -> Result<u32, OutOfMemory> {
         let edge = edge(number);
         let start: [usize; 3] =
@@ -174,7 +174,7 @@ impl<'a> March<'a> {
     }
 }
 
-/// Where on the way from one value to the next a level is: halfway at borders and beside what is not a number.
+/// The position of a level between two values: halfway at borders and beside NaN.
 pub(crate) fn part(level: f32, from: Option<f32>, to: Option<f32>) -> f64 {
     let part = match (from, to) {
         (Some(a), Some(b)) => {

@@ -1,4 +1,4 @@
-//! Surfaces of labels and images: isosurfaces, smoothing, decimation, and the figures of meshes.
+//! Surfaces of labels and images: isosurfaces, smoothing, decimation, and measures of meshes.
 //!
 //! [`isosurface`] gives closed surfaces of manifolds for any input; [`smoothed`] and [`decimated`] keep them so. Of an
 //! image of two dimensions [`outlines`] gives closed lines. All of it is in world space, RAS mm, and has the same bits for any number of threads.

@@ -1,4 +1,4 @@
-//! Outlines where an image of two dimensions has a value.
+//! Isocontours of 2D images.
 
 use crate::isosurface::part;
 use voxalign_image::memory::{self, OutOfMemory};
@@ -7,9 +7,9 @@ use voxalign_image::{ImageError, Mesh, Vector3, Volume};
 /// No vertex.
 const NONE: u32 = u32::MAX;
 
-/// The outlines around all pixels of the first slice of an image whose value is at least `level`, linear between the centres
-/// of pixels: closed lines, each with its first vertex once more at its end, that have the inside on their left where they
-/// are seen from the tip of the third axis of the grid. Empty where there is no such pixel.
+/// The outlines around all pixels of the first slice of an image whose value is at least `level`, linear between
+/// the centres of pixels: closed lines, each with its first vertex repeated at its end, with the inside on their
+/// left seen from the tip of the third axis of the grid. Empty if there is no such pixel.
 ///
 /// No line meets itself or another one: pixels that touch along a diagonal alone are apart. Holes have lines of their own,
 /// which go round the other way. Where pixels reach the border of the image, the line is half a pixel outside of their
@@ -84,7 +84,7 @@ impl<'a> March<'a> {
         Ok(())
     }
 
-    /// The vertex on an edge of a cell, which is made where it is not there.
+    /// The vertex on an edge of a cell, created on demand.
     fn vertex(&mut self, corners: [[usize; 2]; 4], edge: usize) -> Result<u32, OutOfMemory> {
         let (a, b) = (corners[edge], corners[(edge + 1) % 4]);
         let (start, end) = (a.min(b), a.max(b));
@@ -130,7 +130,7 @@ mod tests {
     use std::f64::consts::PI;
     use voxalign_image::{Affine, Grid, Matrix3};
 
-    /// A grid that is turned, anisotropic and, where it is asked for, flipped.
+    /// A grid that is oblique, anisotropic and, where asked for, flipped.
     fn turned(dims: [usize; 2], flipped: bool) -> Grid {
         let (s, c) = 0.4f64.sin_cos();
         let turn = Matrix3::new(c, -s, 0.0, s, c, 0.0, 0.0, 0.0, 1.0);

@@ -13,7 +13,7 @@ pub struct Region {
 }
 
 impl Region {
-    /// The smallest one with all voxels for which something holds; none where there is no such voxel.
+    /// The smallest one with all voxels that satisfy a condition; none if there is no such voxel.
     pub fn around<T: Copy>(image: &Volume<T>, mut holds: impl FnMut(T) -> bool) -> Option<Self> {
         let [nx, ny, _] = image.dims();
         let (mut low, mut high) = ([usize::MAX; 3], [0; 3]);
@@ -31,7 +31,7 @@ impl Region {
         found.then(|| Self { start: low, dims: [0, 1, 2].map(|a| high[a] - low[a] + 1) })
     }
 
-    /// With so many voxels more on each side of each axis, as far as the grid has them.
+    /// Grown by this many voxels on each side of each axis, as far as the grid goes.
     #[must_use]
     pub fn grown(self, by: [usize; 3], grid: &Grid) -> Self {
         let start = [0, 1, 2].map(|a| self.start[a].saturating_sub(by[a]));
@@ -60,7 +60,7 @@ impl Region {
         Grid::new(self.dims, Affine::new(of.to_world().matrix, of.index_to_world(start)))
     }
 
-    /// What `f` makes of its voxels.
+    /// The result of `f` for its voxels.
     ///
     /// # Errors
     /// [`ImageError::OutOfMemory`]; a box that is not within the image.

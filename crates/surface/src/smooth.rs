@@ -7,9 +7,9 @@ use voxalign_image::{ImageError, Mesh, Vector3};
 /// The steps of an iteration: towards the mean of the neighbours, and back by a little more.
 const STEPS: [f64; 2] = [0.5, -0.526];
 
-/// A surface, or closed lines where there is no face, smoothed so many times by a low-pass filter that does not shrink it (G. Taubin 1995): each vertex goes half
-/// of the way to the mean of its neighbours, then 0.526 of the way back. Vertices at a boundary and at the
-/// ends of lines stay where they are, and all of the connections.
+/// A surface, or closed lines where there is no face, smoothed this many times by a low-pass filter that does not
+/// shrink it (G. Taubin 1995): each vertex moves half of the way to the mean of its neighbours, then 0.526 of the
+/// way back. Vertices at a boundary and at the ends of lines stay where they are, as do all connections.
 ///
 /// # Errors
 /// [`ImageError::OutOfMemory`].

@@ -1,11 +1,11 @@
-//! What is inside of a surface, changed voxel by voxel before it is made.
+//! Edits of the inside of a surface, voxel by voxel, before the surface is extracted.
 
 use std::collections::VecDeque;
 use voxalign_image::memory::{self, OutOfMemory};
 use voxalign_image::{ImageError, Volume};
 
-/// Keeps the largest part of what is at least `level`; all others become `outside`. Parts are connected through sides of
-/// voxels, as [`isosurface`](crate::isosurface()) has them. Returns how many parts there were.
+/// Keeps the largest part of the voxels of at least `level`; all others become `outside`. Parts are connected
+/// through sides of voxels, as in [`isosurface`](crate::isosurface()). Returns the number of parts.
 ///
 /// # Errors
 /// [`ImageError::OutOfMemory`].
@@ -36,8 +36,8 @@ pub fn keep_largest(
     Ok(sizes.len())
 }
 
-/// Fills what is below `level` and enclosed: from where not even along diagonals a way leads out of the image. It becomes
-/// `inside`. Returns how many voxels that were.
+/// Fills enclosed cavities below `level`, from which there is no way out of the image, not even along diagonals:
+/// they become `inside`. Returns the number of filled voxels.
 ///
 /// # Errors
 /// [`ImageError::OutOfMemory`].

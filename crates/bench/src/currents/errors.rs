@@ -1,4 +1,4 @@
-//! What sums on a grid err by, over the width of the kernel in its spacings (figure 3.4).
+//! Errors of sums on a grid over the kernel width in grid spacings (figure 3.4).
 
 use super::shapes::{Masses, folded, random};
 use serde::Serialize;
@@ -10,7 +10,7 @@ use voxalign_compute::{DeviceBuffer, Memory, ops::*};
 use voxalign_jobs::Result;
 use voxalign_register::attachment::currents::{Elements, MeshGrid, ParticleMesh, Shape};
 
-/// Errors at a width, as parts of what is exact.
+/// Errors at a width, relative to the exact values.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct ErrorPoint {
     pub(super) kernel: &'static str,
@@ -72,7 +72,7 @@ struct Summed {
 }
 
 impl Summed {
-    /// How far off it is, of the exact one; the derivative of the first so many points.
+    /// The error relative to the exact value; for the derivative at the first points only.
     fn off(&self, exact: &Self, count: usize) -> [f64; 2] {
         let n = self.derivatives.len() / 3;
         let (mut off, mut size) = (0.0, 0.0);

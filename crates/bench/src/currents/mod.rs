@@ -24,24 +24,24 @@ use voxalign_report::curves::{Curve, CurveFigure, CurvesReport, render};
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// What the grid errs by, over the width of the kernel in its spacings
+    /// Error of the grid over the kernel width in grid spacings
     Errors,
-    /// The time of a distance with its derivative, over the number of faces
+    /// Time of a distance with its derivative over the number of faces
     Times,
 }
 
 /// Arguments of `voxalign bench currents`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-Surfaces are compared as currents: sums over all pairs of their faces by a kernel, made pair by pair
-or on a grid (splat, convolve, gather). `errors` has, for kernels of 1 to 10 spacings of the grid, how
-far the grid is off, in per cent of the exact sum: the norm of random points with random moments
-(figure 3.4 of Ha, 2011), that of a surface, and the squared distance of two, each with its derivative
-in the places of the points. Registrations take grids from 3 spacings on. `times` has a step of a
-registration, the squared distance and its derivative in every vertex, over the number of faces
-(figure 3.5): on the usual grid (3 spacings, 3.5 with --cauchy), pair by pair, and pair by pair where the kernel is 60 mm
-wide; of narrow Gaussians pairs that are too far apart are passed by. Shapes are spheres with folds,
-95x170x95 mm. Times are medians of warm runs.
+Surfaces are compared as currents: sums of a kernel over all pairs of their faces, computed pair by
+pair or on a grid (splat, convolve, gather). `errors` gives the error of the grid in per cent of the
+exact sum, for kernels of 1 to 10 grid spacings: for the norm of random points with random moments
+(figure 3.4 of Ha, 2011), that of a surface, and the squared distance between two, each with its
+derivative in the positions of the points. Registrations use grids from 3 spacings on. `times` gives
+the time of one registration step, the squared distance and its derivative in every vertex, over the
+number of faces (figure 3.5): on the default grid (3 spacings, 3.5 with --cauchy), pair by pair, and
+pair by pair with a kernel of 60 mm; with narrow Gaussians, pairs that are too far apart are skipped.
+Shapes are spheres with folds, 95x170x95 mm. Times are medians of warm runs.
 
 Examples:
   voxalign bench currents --device cuda --html currents.html
@@ -51,20 +51,20 @@ pub(crate) struct CurrentsArgs {
     /// What to measure [default: both]
     #[arg(long, value_enum, value_name = "PART,...", value_delimiter = ',')]
     parts: Vec<Part>,
-    /// Faces of the surface that moves and of that which stays, as 20000,16000 [default: a list of
+    /// Number of faces of the moving and the fixed surface, such as 20000,16000 [default: a list of
     /// pairs, up to these on the CPU and to 160535,127043 on a GPU]
     #[arg(long, value_name = "N,N", value_delimiter = ',')]
     faces: Vec<u32>,
-    /// Width of the kernel of `times`, mm
+    /// Kernel width of `times`, mm
     #[arg(long, value_name = "MM", default_value_t = 3.6)]
     width: f64,
-    /// The Cauchy kernel in `times`, not the Gaussian
+    /// Use the Cauchy kernel in `times` instead of the Gaussian
     #[arg(long)]
     cauchy: bool,
     /// Fewer widths, elements and faces
     #[arg(long)]
     quick: bool,
-    /// Runs of a measurement of `times`
+    /// Number of runs per measurement of `times`
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     repeat: u16,
     /// Write curves of the times and all tables; opens offline in any browser
@@ -101,7 +101,7 @@ pub(super) fn run(args: &CurrentsArgs, host: &dyn Host) -> Result<()> {
     let wanted = |part| args.parts.is_empty() || args.parts.contains(&part);
     if !(args.width.is_finite() && (0.5..=200.0).contains(&args.width)) {
         return Err(Error::input(format!(
-            "--width {} is not a width for a surface of 170 mm; give 0.5 to 200 mm",
+            "--width {} does not suit a surface of 170 mm; give 0.5 to 200 mm",
             args.width
         )));
     }
@@ -255,14 +255,15 @@ impl Results {
             Vec::new()
         } else {
             let title = "Squared distance and derivative".into();
-            vec![CurveFigure { title, axis: "faces of the surface that moves".into(), curves }]
+            vec![CurveFigure { title, axis: "faces of the moving surface".into(), curves }]
         };
         render(&CurvesReport {
             title: "Distances of surfaces".into(),
             program: format!("voxalign {}", self.version),
             host: &self.host,
             command: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
-            note: "Surfaces as currents, spheres with folds of 95x170x95 mm; the grid has 3 spacings a width, 3.5 with the Cauchy kernel.".into(),
+            note: "Surfaces as currents, spheres with folds of 95x170x95 mm; the grid has 3 spacings per kernel \
+                width, 3.5 with the Cauchy kernel.".into(),
             figures,
             tables: sheets.iter().map(|s| s.of_page(1)).collect(),
         })

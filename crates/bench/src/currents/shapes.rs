@@ -1,14 +1,14 @@
-//! Shapes that the program makes: spheres with folds, as long as brains.
+//! Synthetic shapes: spheres with folds, as long as brains.
 
 use std::f64::consts::{PI, TAU};
 use voxalign_image::Vector3;
 use voxalign_jobs::Result;
 use voxalign_register::attachment::currents::Shape;
 
-/// Semi-axes, mm: with the usual width, their grid is 160x224x160.
+/// Semi-axes, mm: with the default width, their grid is 160x224x160.
 const AXES: [f64; 3] = [47.0, 84.0, 47.0];
 
-/// A surface of about so many triangles, with folds that `phase` moves.
+/// A surface of about this many triangles, with folds that `phase` moves.
 pub(super) fn folded(faces: usize, phase: f64) -> Result<Shape> {
     let rings = ((faces as f64 / 4.0).sqrt().round() as usize).max(3);
     let around = (faces / (2 * rings)).max(3);

@@ -1,4 +1,4 @@
-//! How long a distance with its derivative takes, pair by pair and on a grid, over the number of faces (figure 3.5).
+//! Times of a distance with its derivative, pair by pair and on a grid, over the number of faces (figure 3.5).
 
 use super::errors::name;
 use super::shapes::folded;
@@ -29,7 +29,7 @@ pub(super) struct TimePoint {
     pub(super) grid: [usize; 3],
     /// To make the grid, with what it needs once.
     pub(super) start_seconds: f64,
-    /// What the squared distance on the grid is off by, of the exact one.
+    /// The relative error of the squared distance on the grid.
     pub(super) off: Option<f64>,
 }
 

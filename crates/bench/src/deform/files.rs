@@ -1,4 +1,4 @@
-//! The measurements as rows.
+//! The measurements as rows of a table.
 
 use super::Results;
 use crate::files::quoted;
@@ -34,8 +34,8 @@ pub(super) fn csv(results: &Results) -> String {
             ("s", o.seconds),
             ("folded", o.folded as f64),
             ("least Jacobian", o.smallest_jacobian),
-            ("inverse off mean mm", mean),
-            ("inverse off largest mm", largest),
+            ("inverse error mean mm", mean),
+            ("inverse error largest mm", largest),
         ] {
             row("overlap", [o.model, o.similarity, o.solver], quantity, value);
         }

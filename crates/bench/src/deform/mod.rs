@@ -1,5 +1,5 @@
-//! `voxalign bench deform`: iterations, whole registrations, what the scales are worth, and how well
-//! labels overlap with every model, similarity and solver.
+//! `voxalign bench deform`: iterations, whole registrations, the gain from multiple scales, and the label
+//! overlap of every model, similarity and solver.
 
 mod files;
 mod iterations;
@@ -32,11 +32,11 @@ use whole::WholeTime;
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// One iteration at full resolution, of every model and solver
+    /// One iteration at full resolution for every model and solver
     Iterations,
-    /// Registrations with the usual options of each model
+    /// Whole registrations with the default options of each model
     Whole,
-    /// How much sooner the scales reach the energy of the finest alone
+    /// Time that multiple scales save in reaching the energy of the finest scale alone
     Multiscale,
     /// Overlap of labels for every model, similarity and solver (long; needs --labels)
     Overlap,
@@ -45,12 +45,12 @@ enum Part {
 /// Arguments of `voxalign bench deform`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-Times are those of the clock, with images already in the memory of the program (or of the device).
-An iteration is the median over several at full resolution, warm. The images are like heads, of
---size, unless --pair names others; these are first aligned by an affine registration, which is not
-counted. `multiscale` runs the finest scale alone, and then says when the scales together have
-reached the same energy there (Ha 2011, section 2.4.2). `overlap` registers with every model,
-similarity and solver, other options as usual, and compares the labels.")]
+Times are wall times, with the images already in the memory of the program (or of the device). An
+iteration is the median over several at full resolution, warm. The images are synthetic heads of
+--size, unless --pair names others; those are first aligned by an affine registration, which is not
+timed. `multiscale` runs the finest scale alone, and then reports when the full schedule reaches the
+same energy there (Ha 2011, section 2.4.2). `overlap` registers with every model, similarity and
+solver, with all other options at their defaults, and compares the labels.")]
 pub(crate) struct DeformBenchArgs {
     /// Sizes of the images [default: 128x128x128, and 256x256x256 on a GPU]
     #[arg(long, value_name = "NxNxN", conflicts_with = "pair")]

@@ -1,4 +1,4 @@
-//! What the scales are worth: when they reach the energy of the finest scale alone.
+//! The gain from multiple scales: when they reach the energy of the finest scale alone.
 
 use super::pair::{Images, Seen};
 use super::{Table, Wanted};

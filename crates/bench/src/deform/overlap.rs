@@ -1,4 +1,4 @@
-//! How well labels overlap with every model, similarity and solver.
+//! Label overlap for every model, similarity and solver.
 
 use super::pair::{Images, Watch};
 use super::{Table, Wanted};
@@ -72,7 +72,7 @@ pub(super) struct Overlap {
 }
 
 impl Overlap {
-    /// What is said as soon as it is known.
+    /// The line printed as soon as a result is known.
     fn line(&self) -> String {
         let dice = self.mean_dice.map_or_else(|| "-".to_owned(), |d| format!("{d:.4}"));
         let Self { model, similarity, solver, seconds, .. } = self;
@@ -147,7 +147,7 @@ pub(super) fn table(found: &[Overlap]) -> Option<Table> {
         "s".to_owned(),
         "folded".to_owned(),
         "least Jacobian".to_owned(),
-        "inverse off, mean mm".to_owned(),
+        "inverse error, mean mm".to_owned(),
         "largest".to_owned(),
         "verdict".to_owned(),
     ]);

@@ -1,4 +1,4 @@
-//! The images that are registered, and a watch on the registration.
+//! The images to register, and the timing of a registration.
 
 use crate::Host;
 use std::path::Path;
@@ -15,7 +15,7 @@ use voxalign_register::{Event, Progress, Silent};
 
 /// A pair of images.
 pub(super) struct Images {
-    /// What they are, in words.
+    /// A description of them.
     pub(super) name: String,
     pub(super) fixed: Volume<f32>,
     pub(super) moving: Volume<f32>,
@@ -58,14 +58,14 @@ impl Images {
             data
         };
         Ok(Self {
-            name: format!("images like heads, {}", super::Size(dims)),
+            name: format!("synthetic heads, {}", super::Size(dims)),
             fixed: Volume::new(grid.clone(), image(0.0))?,
             moving: Volume::new(grid.clone(), image(0.04))?,
             affine: Affine::identity(),
         })
     }
 
-    /// Registers them; `clip` says whether background is left out.
+    /// Registers them; `clip` states whether background is cropped.
     pub(super) fn register(
         &self,
         device: &AnyDevice,
@@ -112,14 +112,14 @@ fn head(p: Vector3<f64>) -> f64 {
 
 /// Notes when steps were over.
 pub(super) struct Watch<'h> {
-    /// Whoever can stop it.
+    /// The listener that can stop it.
     host: &'h dyn Host,
     /// The registration is stopped after this many.
     most: Option<usize>,
     seen: Mutex<Seen>,
 }
 
-/// What a watch saw.
+/// The observations of a watch.
 #[derive(Default)]
 pub(super) struct Seen {
     /// When the first scale began.

@@ -1,4 +1,4 @@
-//! Registrations with the usual options of each model.
+//! Whole registrations with the default options of each model.
 
 use super::pair::{Images, Watch};
 use super::{Table, Wanted};
@@ -21,7 +21,7 @@ pub(super) struct WholeTime {
     /// Everything, seconds: the first time, and again.
     pub(super) cold: f64,
     pub(super) warm: f64,
-    /// What the scales took of it when warm.
+    /// The share of the scales when warm.
     pub(super) scales: f64,
     pub(super) verdict_good: bool,
 }
@@ -38,7 +38,7 @@ pub(super) fn measure(
         times.push(time(
             (device, wanted.host),
             images,
-            format!("{}, usual schedule", model.name()),
+            format!("{}, default schedule", model.name()),
             (&options, true),
         )?);
         if let Some(steps) = model.get("time_steps") {

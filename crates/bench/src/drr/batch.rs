@@ -1,4 +1,4 @@
-//! Images of many poses at once, with and without what their derivatives are made of.
+//! Images of many poses at once, with and without derivatives.
 
 use super::calls::{filterings, name, of_a_ray};
 use super::scene::{Camera, Poses, Scene};
@@ -79,7 +79,11 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<(Vec<Batch>, [f64; 3])> {
         device.view_derivatives(views.len(), &pixels, &weights, &derivatives)?;
         Ok(())
     })?;
-    batches.push(Batch::new("frames with the derivative in their views".into(), plan.poses, times));
+    batches.push(Batch::new(
+        "frames with the derivative with respect to their views".into(),
+        plan.poses,
+        times,
+    ));
     drop((volume, out, derivatives, weights));
 
     let cpu = Cpu::new(Some(bench.threads))?;
@@ -124,10 +128,10 @@ pub(super) fn sheet(batches: &[Batch], samples: [f64; 3], words: &str) -> Option
     let [planes, inside, taken] = samples.map(|n| format!("{n:.1}"));
     let mut sheet = Sheet::new(
         format!(
-            "{} frames at once through {words}; of {planes} samples a ray {inside} are inside and {taken} taken",
+            "{} frames at once through {words}; of {planes} samples per ray {inside} are inside and {taken} are taken",
             first.frames
         ),
-        ["what", "mean ms of a batch", "median ms", "frames/s"],
+        ["what", "mean ms per batch", "median ms", "frames/s"],
     );
     for b in batches {
         let milliseconds = |us: f64| format!("{:.3}", us * 1e-3);

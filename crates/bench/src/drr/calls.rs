@@ -1,4 +1,4 @@
-//! Images as the program makes them: the time of the kernel, and of a call whose result is waited for.
+//! Images as the program renders them: the time of the kernel, and of a call including the wait for its result.
 
 use super::scene::{Camera, Poses, Sizes};
 use super::sweep::us;
@@ -28,7 +28,7 @@ pub(super) struct Call {
     pub(super) samples: [f64; 3],
 }
 
-/// What filtering is called.
+/// The name of a filtering.
 pub(super) fn name(filtering: Filtering) -> &'static str {
     match filtering {
         Filtering::Exact => "exact",
@@ -46,7 +46,7 @@ pub(super) fn of_a_ray(samples: Samples, rays: usize) -> [f64; 3] {
     [samples.planes, samples.inside, samples.taken].map(|n| n as f64 / rays as f64)
 }
 
-/// How many pixels are few.
+/// The number of pixels that counts as few.
 const FEW: usize = 1024;
 
 /// The whole region and a few random pixels through the smaller volume.
@@ -66,7 +66,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Call>> {
         ("all pixels, pose along the axes", &straight, None),
         ("all pixels, random poses", &random, None),
         ("random pixels, random poses", &random, Some(few)),
-        ("one pixel beside the volume: the launch", &aside, Some(1)),
+        ("one pixel outside the volume: launch overhead", &aside, Some(1)),
     ] {
         let mut shot = |pose: &Affine| -> Result<Shot> {
             let pixels = drawn.map_or_else(|| camera.all(), |n| camera.drawn(n, poses.seed()));
@@ -122,7 +122,7 @@ fn call(
 pub(super) fn sheet(calls: &[Call]) -> Option<Sheet> {
     calls.first()?;
     let mut sheet = Sheet::new(
-        format!("Images as the program makes them, {} volume", Sizes::Spine.name()),
+        format!("Images as the program renders them, {} volume", Sizes::Spine.name()),
         [
             "images",
             "pixels",
@@ -131,7 +131,7 @@ pub(super) fn sheet(calls: &[Call]) -> Option<Sheet> {
             "median us",
             "call us",
             "median us",
-            "samples a ray",
+            "samples per ray",
             "inside",
             "taken",
         ],

@@ -1,4 +1,4 @@
-//! The CPU of the machine.
+//! Rendering on the CPU.
 
 use super::scene::{Camera, Poses, Scene, Sizes};
 use super::sweep::us;

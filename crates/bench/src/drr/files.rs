@@ -31,14 +31,14 @@ pub(super) fn csv(results: &Results) -> String {
         let what = format!("{}, {}", c.what, c.filtering);
         let [planes, inside, taken] = c.samples;
         let remark =
-            format!("samples a ray: {planes:.1} planes, {inside:.1} inside, {taken:.1} taken");
+            format!("samples per ray: {planes:.1} planes, {inside:.1} inside, {taken:.1} taken");
         if let Some(kernel) = &c.kernel {
             row(["kernel", "spine", &what], numbers, kernel, &remark);
         }
         row(["call", "spine", &what], numbers, &c.call, &remark);
     }
     for b in &results.batch {
-        let remark = format!("{} frames: {:.1} a second", b.frames, b.frames_a_second);
+        let remark = format!("{} frames: {:.1} per second", b.frames, b.frames_a_second);
         row(["batch", "", &b.what], [None; 3], &b.times, &remark);
     }
     for c in &results.cpu {
@@ -63,7 +63,7 @@ pub(super) fn html(results: &Results, plan: &Plan, sheets: &[Sheet]) -> String {
     })
 }
 
-/// Time over the threads of a block; level lines are usual blocks.
+/// Time over the number of threads per block; horizontal lines are default blocks.
 fn figure(group: &[Point]) -> Option<CurveFigure> {
     let first = group.first().filter(|_| group.iter().any(|p| !p.usual))?;
     let mut curves: Vec<Curve> = Vec::new();
@@ -80,7 +80,7 @@ fn figure(group: &[Point]) -> Option<CurveFigure> {
     }
     Some(CurveFigure {
         title: format!("{} pixels, {} volume", first.name(), first.volume),
-        axis: "threads of a block".into(),
+        axis: "threads per block".into(),
         curves,
     })
 }

@@ -1,5 +1,5 @@
-//! `voxalign bench drr`: X-ray images of volumes over rules of optimisation, blocks of threads and numbers of pixels
-//! (Tornai 2014, chapter 2 and appendix C), and as the program makes them.
+//! `voxalign bench drr`: X-ray images of volumes over optimisation rules, threads per block and numbers of
+//! pixels (Tornai 2014, chapter 2 and appendix C), and as the program renders them.
 
 mod batch;
 mod calls;
@@ -31,11 +31,11 @@ use voxalign_report::{HostRecord, Table};
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// The kernel with and without each of four rules of optimisation
+    /// The kernel with and without each of four optimisation rules
     Rules,
-    /// The kernel over the threads of a block, one ray a thread, and in the usual blocks
+    /// The kernel over the number of threads per block, with one ray per thread, and in the default blocks
     Blocks,
-    /// Kernel and whole call for the region, for 1024 random pixels, and for nothing
+    /// Kernel and whole call for the region, for 1024 random pixels, and for an empty launch
     Calls,
     /// Frames of 32 poses at once, with and without derivatives
     Batch,
@@ -49,22 +49,22 @@ enum Part {
 A digitally reconstructed radiograph (DRR) is the X-ray image of a volume: integrals of attenuation
 along rays from a source to the pixels of a detector. The volumes are a trunk made of ellipsoids.
 
-`rules`, `blocks` and `calls` look at a region of 400x225 pixels of 0.4 mm, the middle of a
-detector of 750x750, which is 1536 mm from the source; the isocentre, the middle of the volume, is
-1000 mm from it. Samples are 0.521 mm apart. Every launch has another pose (turned by up to 15
-degrees about each axis, moved by up to 20 mm along each) and other random pixels; times are means
-and medians of --repeat launches, of the kernel alone, asked for before the first of them begins.
-The rules of Tornai (2014, section 2.3.2) are left out one by one: 1 selections for branches, 2
-texture memory, 3 fast divisions, 4 inverses; each time is that of the best size of blocks. `blocks`
-has one ray a thread in blocks in a row, as there, and then the usual blocks: rays that are few are
-shared by threads, and those of the whole region are in blocks of two dimensions. On a CPU there
-are neither rules nor blocks: `rules` and `blocks` give the time over the number of pixels.
+`rules`, `blocks` and `calls` use a region of 400x225 pixels of 0.4 mm in the middle of a detector of
+750x750, 1536 mm from the source; the isocentre, the middle of the volume, is 1000 mm from it. Samples
+are 0.521 mm apart. Every launch has a different pose (rotated by up to 15 degrees about each axis,
+translated by up to 20 mm along each) and different random pixels; times are means and medians of
+--repeat launches, of the kernel alone, all queued before the first one starts. The rules of Tornai
+(2014, section 2.3.2) are left out one by one: 1 selection instead of branches, 2 texture memory,
+3 fast division, 4 reciprocals; each time is for the best block size. `blocks` has one ray per thread
+in one-dimensional blocks, as in the thesis, and then the default blocks: few rays are each shared by
+several threads, and the rays of the whole region are in two-dimensional blocks. A CPU has neither
+rules nor blocks: there `rules` and `blocks` give the time over the number of pixels.
 
-A call is an image that the program asks for, by the clock until it is on the device. `batch` has
-frames of 200x200 pixels of 2 mm, 1020 mm from the source and the isocentre 850 mm from it, with
-500 planes of samples between source and detector, through 512x512x133 voxels of 0.703, 0.703 and
-2.5 mm. Samples inside are those in the volume, samples taken those that are not passed because
-nothing is about them, where a ray goes by itself.
+A call is one image as the program requests it, in wall time until it is on the device. `batch` has
+frames of 200x200 pixels of 2 mm, 1020 mm from the source with the isocentre at 850 mm, with 500
+sample planes between source and detector, through 512x512x133 voxels of 0.703, 0.703 and 2.5 mm.
+Samples inside are those in the volume; samples taken are those that are not skipped as empty space,
+for rays on their own.
 
 Examples:
   voxalign bench drr --device cuda --html drr.html --csv drr.csv
@@ -77,13 +77,13 @@ pub(crate) struct DrrArgs {
     /// Volumes of `rules` and `blocks` [default: spine]
     #[arg(long, value_enum, value_name = "VOLUME,...", value_delimiter = ',')]
     volumes: Vec<Sizes>,
-    /// Make the voxels of all volumes N times as long, and samples as far apart
+    /// Make the voxels and the sample spacing of all volumes N times as large
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
     coarser: u8,
-    /// Fewer numbers of pixels, sizes of blocks and launches
+    /// Fewer pixel counts, block sizes and launches
     #[arg(long)]
     quick: bool,
-    /// Launches of a measurement [default: 100 on a GPU, 10 on the CPU and with --quick]
+    /// Number of launches per measurement [default: 100 on a GPU, 10 on the CPU and with --quick]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     repeat: Option<u16>,
     /// Write a row for every measurement
@@ -240,12 +240,12 @@ pub(super) fn run(args: &DrrArgs, host: &dyn Host) -> Result<()> {
     Ok(())
 }
 
-/// What is to be known to read the tables.
+/// A note for the reader of the tables.
 fn note(plan: &Plan) -> String {
     let [columns, rows] = plan.region;
     format!(
-        "A region of {columns}x{rows} pixels of 0.4 mm, 1536 mm from the source and the isocentre 1000 mm from \
-         it; samples {:.3} mm apart; each of {} launches of a measurement has another pose and other pixels.",
+        "A region of {columns}x{rows} pixels of 0.4 mm, 1536 mm from the source with the isocentre at 1000 mm; \
+         samples {:.3} mm apart; each of {} launches per measurement has a different pose and different pixels.",
         0.521 * plan.coarser as f64,
         plan.repeat
     )

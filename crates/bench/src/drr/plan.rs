@@ -1,22 +1,22 @@
-//! How much is measured.
+//! The extent of the measurements.
 
 use super::scene::Sizes;
 
 /// A number of pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Count {
-    /// So many random ones.
+    /// This many random ones.
     Some(usize),
     /// All of the region.
     All,
 }
 
-/// What is measured, of what.
+/// The measurements and their subjects.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     /// Launches of a measurement.
     pub(super) repeat: usize,
-    /// How much longer than they should be voxels are.
+    /// The factor by which voxels are longer than they should be.
     pub(super) coarser: usize,
     pub(super) volumes: Vec<Sizes>,
     /// Columns and rows of the region.

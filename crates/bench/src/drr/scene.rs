@@ -1,4 +1,4 @@
-//! What is seen, and from where.
+//! The volumes and views of the measurements.
 
 use super::plan::Plan;
 use clap::ValueEnum;
@@ -26,7 +26,7 @@ pub(crate) enum Sizes {
 }
 
 impl Sizes {
-    /// What it is called.
+    /// Its name.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Spine => "spine",
@@ -54,7 +54,7 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    /// Of so many voxels of a size, or of fewer that are `coarser`.
+    /// Of this many voxels of a size, or of fewer that are `coarser`.
     pub(super) fn new(dims: [usize; 3], spacing: [f64; 3], coarser: usize) -> Result<Self> {
         let dims = dims.map(|n| n.div_ceil(coarser));
         let spacing = spacing.map(|s| s * coarser as f64);
@@ -113,7 +113,7 @@ impl Scene {
         Ok(())
     }
 
-    /// How many samples the rays of these views take.
+    /// The number of samples that the rays of these views take.
     pub(super) fn samples(
         &self,
         cpu: &Cpu,
@@ -181,7 +181,7 @@ impl Camera {
         Pixels::region(self.first, self.dims)
     }
 
-    /// So many random ones; all of them for the number of all, one after the other.
+    /// This many random ones; all of them in order for the total number.
     pub(super) fn drawn(&self, count: usize, seed: u64) -> Pixels {
         Pixels::drawn(self.first, self.dims, [1, 1], count, seed)
     }
@@ -197,7 +197,8 @@ impl Camera {
     }
 }
 
-/// Random poses: turned by up to 15 degrees about each axis and moved by up to 20 mm along each, all alike probable.
+/// Random poses: rotated by up to 15 degrees about each axis and translated by up to 20 mm along each, uniformly
+/// distributed.
 #[derive(Debug)]
 pub(super) struct Poses(SplitMix64);
 
@@ -218,7 +219,7 @@ impl Poses {
         AffineParameters { rotation, translation, ..identity }.to_affine()
     }
 
-    /// So many of them.
+    /// This many of them.
     pub(super) fn take(&mut self, count: usize) -> Vec<Affine> {
         (0..count).map(|_| self.draw()).collect()
     }

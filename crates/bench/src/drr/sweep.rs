@@ -1,4 +1,4 @@
-//! Times over the number of pixels, the rules and the threads of a block.
+//! Times over the number of pixels, the rules and the threads per block.
 
 use super::plan::{Count, Plan};
 use super::scene::{Camera, Poses};
@@ -45,13 +45,13 @@ impl Point {
         Self { volume, pixels, all, rules, usual: false, block: None, share: None, times }
     }
 
-    /// The number of pixels in words.
+    /// A description of the number of pixels.
     pub(super) fn name(&self) -> String {
         if self.all { format!("{} (all)", self.pixels) } else { self.pixels.to_string() }
     }
 }
 
-/// What is measured over: the rules, the threads of a block, or both.
+/// The variables of a sweep: the rules, the threads per block, or both.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Over {
     pub(super) rules: bool,
@@ -157,11 +157,11 @@ pub(super) fn sheets(points: &[Point], volume: &str) -> Vec<Sheet> {
     sheets
 }
 
-/// Where there are no blocks: times over the number of pixels.
+/// Without blocks: times over the number of pixels.
 fn plain(points: &[Point], volume: &str) -> Sheet {
     let mut sheet = Sheet::new(
-        format!("Time of an image over its pixels, {volume} volume"),
-        ["pixels", "mean us", "median us", "ns a pixel"],
+        format!("Time per image over its pixels, {volume} volume"),
+        ["pixels", "mean us", "median us", "ns per pixel"],
     );
     for p in points {
         let each = format!("{:.1}", p.times.mean * 1e3 / p.pixels as f64);
@@ -175,7 +175,7 @@ fn rules(points: &[Point], volume: &str) -> Option<Sheet> {
     let headings = ["pixels".to_owned()].into_iter().chain(KEPT.map(|k| k.0.to_owned()));
     let mut sheet = Sheet::new(
         format!(
-            "Kernel over the rules, us (threads of the best blocks), {volume} volume (table 2.3)"
+            "Kernel time over the rules, us (threads of the best blocks), {volume} volume (table 2.3)"
         ),
         headings,
     );
@@ -206,7 +206,7 @@ fn over_threads(points: &[Point], volume: &str, rules: &str) -> Option<Sheet> {
     let headings = ["pixels".to_owned()].into_iter().chain(threads.iter().map(usize::to_string));
     let mut sheet = Sheet::new(
         format!(
-            "Kernel over the threads of a block, us, {rules}, {volume} volume (figures 2.6 to 2.14, C.1 to C.4)"
+            "Kernel time over the threads per block, us, {rules}, {volume} volume (figures 2.6 to 2.14, C.1 to C.4)"
         ),
         headings,
     );
@@ -220,21 +220,23 @@ fn over_threads(points: &[Point], volume: &str, rules: &str) -> Option<Sheet> {
     (!sheet.rows.is_empty()).then_some(sheet)
 }
 
-/// Table 2.4, and what the usual blocks are worth beside the best of one ray a thread.
+/// Table 2.4, and the default blocks compared with the best ones with one ray per thread.
 fn best_blocks(points: &[Point], volume: &str) -> Sheet {
     let mut sheet = Sheet::new(
-        format!("Best blocks of one ray a thread (table 2.4), and usual ones, {volume} volume"),
+        format!(
+            "Best blocks with one ray per thread (table 2.4), and default ones, {volume} volume"
+        ),
         [
             "pixels",
             "threads",
             "mean us",
             "median us",
-            "over 256",
-            "usual threads",
-            "for a ray",
+            "vs. 256",
+            "default threads",
+            "per ray",
             "mean us",
             "median us",
-            "over the best",
+            "vs. the best",
         ],
     );
     for group in groups(points) {

@@ -99,7 +99,7 @@ fn a_cpu_has_what_applies() {
     assert_eq!(results.points.len(), 2 * 3);
     assert!(results.points.iter().all(|p| p.usual && p.block.is_none() && p.times.mean > 0.0));
     assert_eq!((results.calls.len(), results.batch.len()), (4, 3));
-    assert!(out.contains("are for GPUs") && out.contains("ns a pixel"), "{out}");
+    assert!(out.contains("are for GPUs") && out.contains("ns per pixel"), "{out}");
     assert!(!out.contains("table 2.") && !html.contains("<svg"));
     let [planes, inside, taken] = results.batch_samples;
     assert!((planes - 500.0).abs() < 1.5 && inside < planes, "{planes} {inside}");

@@ -93,8 +93,8 @@ pub(super) fn html(results: &Results, host: &HostRecord) -> String {
         host,
         command: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
         note: format!(
-            "Device time of one evaluation on {}; - where a combination does not fit. Level lines \
-             are schemes that have no such parameter. {RMS_NOTE}.",
+            "Device time of one evaluation on {}; - marks combinations that do not fit. Horizontal lines are \
+             schemes without this parameter. {RMS_NOTE}.",
             results.images
         ),
         figures: results.found.figures.iter().map(figure_of).collect(),

@@ -20,13 +20,13 @@ use voxalign_report::Table;
 /// Arguments of `voxalign bench histogram`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-One evaluation of the similarity, in device time (the median of several warm runs, with what an
-evaluation brings to the host), over blocks, threads, bins and workload, for every scheme of the
-correlation ratio and every way to make joint histograms: figures 6 to 14 and 17 of Li et al.
-(2015). Then what grouping the samples costs at each stage (tables 7 to 9), and whole registrations
-with each scheme (figures 15 and 16) of the pair of `voxalign demo`, or of --pair. A `-` stands
-where a combination does not fit the device. The images of the figures are like heads, of --size,
-unless --pair names others; then the two meet as their headers say.")]
+One evaluation of the similarity, in device time (the median of several warm runs, including the
+transfer of the result to the host), over blocks, threads, bins and workload, for every scheme of the
+correlation ratio and every method for joint histograms: figures 6 to 14 and 17 of Li et al. (2015).
+Then the cost of each stage of grouping the samples (tables 7 to 9), and whole registrations with
+each scheme (figures 15 and 16) of the pair of `voxalign demo`, or of --pair. A `-` marks combinations
+that do not fit the device. The images of the figures are synthetic heads of --size, unless --pair
+names others; those are compared as their headers place them.")]
 pub(crate) struct HistogramArgs {
     /// Sizes of the images of the figures [default: 256x256x160, and 96x96x64 on the CPU]
     #[arg(long, value_name = "NxNxN", conflicts_with = "pair")]
@@ -34,7 +34,7 @@ pub(crate) struct HistogramArgs {
     /// Measure on these images
     #[arg(long, num_args = 2, value_names = ["FIXED", "MOVING"])]
     pair: Option<Vec<PathBuf>>,
-    /// Fewer places on each axis and fewer runs
+    /// Fewer points on each axis and fewer runs
     #[arg(long)]
     quick: bool,
     /// Leave out the whole registrations
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &HistogramArgs, host: &dyn Host) -> Result<()> {
             let small = machine.gpu().is_none();
             let usual = if small { [96, 96, 64] } else { [256, 256, 160] };
             let size = args.size.map_or(usual, |s| s.0);
-            (Pair::synthetic(size), format!("images like heads, {}", Size(size)))
+            (Pair::synthetic(size), format!("synthetic heads, {}", Size(size)))
         }
     };
     if [pair.fixed_dims, pair.moving_dims].iter().any(|d| d[0] < 2 || d[1] < 2) {
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &HistogramArgs, host: &dyn Host) -> Result<()> {
     let mut go_on = || {
         check(host).map_err(|e| {
             stopped = Some(e);
-            ComputeError::argument("the measurement", "interrupted", "left to end")
+            ComputeError::argument("the measurement", "interrupted", "left to finish")
         })
     };
     let found = explore(&machine.device, &pair, effort, &mut go_on);
@@ -109,7 +109,7 @@ pub(crate) fn run(args: &HistogramArgs, host: &dyn Host) -> Result<()> {
     Ok(())
 }
 
-/// Two images as their headers say.
+/// Two images as their headers place them.
 fn pair_of(fixed: &Volume<f32>, moving: &Volume<f32>) -> Pair {
     let map = fixed.grid().to_world().then(moving.grid().to_index());
     Pair {
@@ -171,10 +171,10 @@ fn sorting_rows(results: &Results) -> Vec<Vec<String>> {
 
 const APPLICATION: [&str; 5] = ["whole registration", "cost", "seconds", "evaluations", "RMS"];
 
-/// What the last column of the applications is.
-const RMS_NOTE: &str = "RMS: root mean square difference (equation 5) of the intensities, as they \
-                        are in the files, of the registered moving image and the fixed image, over \
-                        the voxels of the fixed image that fall into the moving one";
+/// A note on the last column of the applications.
+const RMS_NOTE: &str = "RMS: root mean square difference (equation 5) between the intensities, as stored in the \
+    files, of the registered moving image and the fixed image, over the voxels of the fixed image that map into \
+    the moving one";
 
 fn application_rows(results: &Results) -> Vec<Vec<String>> {
     results.applications.iter().map(Application::row).collect()
@@ -227,8 +227,8 @@ fn print(results: &Results, host: &dyn Host) {
 fn axis_name(axis: Axis) -> &'static str {
     match axis {
         Axis::Blocks => "blocks",
-        Axis::Threads => "threads a block",
+        Axis::Threads => "threads per block",
         Axis::Bins => "bins",
-        Axis::Workload => "most samples of a run",
+        Axis::Workload => "workload limit, samples per run",
     }
 }

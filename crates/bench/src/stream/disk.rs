@@ -1,4 +1,4 @@
-//! Between files: each stage by itself, and all of them streamed (Ha 2011, section 4.6).
+//! Streaming between files: each stage alone, and all of them together (Ha 2011, section 4.6).
 
 use super::Watch;
 use super::functions::{NAMES, once};
@@ -26,7 +26,7 @@ const RATIOS: [f64; 6] = [0.1, 0.5, 1.0, 2.0, 5.0, 10.0];
 pub(super) struct Alone {
     /// From its begin to its end, over all images.
     pub(super) seconds: f64,
-    /// Of all processors together, where the system tells.
+    /// Of all processors together, where the system reports it.
     pub(super) cpu_seconds: Option<f64>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Alone {
 pub(super) struct Row {
     /// How the names of the files end.
     pub(super) files: &'static str,
-    /// What is done with the images.
+    /// The operation on the images.
     pub(super) work: String,
     /// Reading by itself.
     pub(super) read: Alone,
@@ -52,8 +52,8 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// A row with its bound: the longest of the stages, of the processors' work shared among `cores`, and of
-    /// what the `readers` and the writer wait for the disk, which they share.
+    /// A row with its bound: the longest of the stages, of the CPU time shared among `cores`, and of the time that
+    /// the `readers` and the writer wait for the disk, which they share.
     fn new(
         files: &'static str,
         work: String,
@@ -73,7 +73,7 @@ impl Row {
     }
 }
 
-/// Seconds of all processors that this process has had, where the system tells.
+/// CPU seconds of this process on all processors, where the system reports it.
 fn cpu_seconds() -> Option<f64> {
     /// In which Linux counts them here, whatever its clock is.
     const PER_SECOND: f64 = 100.0;
@@ -144,7 +144,7 @@ impl Sink for Nowhere {
     }
 }
 
-/// What is done with the images.
+/// The operation on the images.
 #[derive(Clone)]
 enum Work {
     Function(&'static str),

@@ -1,4 +1,4 @@
-//! The measurements as rows, and what ran when as a page.
+//! The measurements as rows, and timelines as a page.
 
 use super::{Results, Size};
 use crate::files::quoted;
@@ -82,10 +82,9 @@ pub(super) fn html(results: &Results) -> String {
         host: &results.host,
         command: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
         note: format!(
-            "Upload, execution and download of {} images, where the execution forces a synchronisation in \
-             its middle. A box is an image, or a part of it; with the wait for its \
-             engine where several streams use it; the dashed line is the least time that the slowest \
-             stage allows.",
+            "Upload, execution and download of {} images, with a forced synchronisation in the middle of the \
+             execution. A box is an image or part of one, including the wait for its engine where several \
+             streams use it; the dashed line is the shortest time that the slowest stage allows.",
             results.images
         ),
         timelines: results.traces.iter().map(|(name, t)| timeline(name, t, bound)).collect(),

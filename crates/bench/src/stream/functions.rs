@@ -16,7 +16,7 @@ use voxalign_population::stream::{
     Mapping, Model, Order, Resident, ResidentSink, Sink, Source, StreamOptions, Trace, mimo, miso,
 };
 
-/// Pieces of memory that stand for all images.
+/// Pieces of memory that represent all images.
 const PIECES: usize = 4;
 /// Values are within this.
 pub(super) const BOUND: f64 = 1024.0;
@@ -35,7 +35,7 @@ pub(super) struct Function {
 
 /// The functions of the table.
 pub(super) const NAMES: [&str; 6] =
-    ["max", "energy", "average", "normalise", "normalise, by the host", "Gaussian"];
+    ["max", "energy", "average", "normalise", "normalise, on the host", "Gaussian"];
 
 /// Streams one of the functions.
 pub(super) fn once(
@@ -60,7 +60,7 @@ pub(super) fn once(
         }
         "average" => miso(device, source, &Mean::new(&[], BOUND)?, options, &Watch(host))?.trace,
         "normalise" => each(Numbers::OnDevice)?,
-        "normalise, by the host" => each(Numbers::OnHost)?,
+        "normalise, on the host" => each(Numbers::OnHost)?,
         _ => {
             let operator = Smooth { sigma: SIGMA, method: GaussianMethod::Recursive };
             mimo(device, source, &operator, sink, options, &Watch(host))?.trace

@@ -25,47 +25,48 @@ use voxalign_report::Table;
 enum Part {
     /// All models over the ratio of execution to transfer, 0.1 to 10
     Ratio,
-    /// All models over the place of a forced synchronisation within the execution
+    /// All models over the position of a forced synchronisation within the execution
     Synchronisation,
     /// Maximum, energy, average, normalisation and Gaussian
     Functions,
-    /// Reading, computing and writing by themselves, and streamed; with --disk
+    /// Reading, computing and writing, each alone and streamed; needs --disk
     Disk,
 }
 
 /// Arguments of `voxalign bench stream`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-The stages of `ratio` and `synchronisation` are upload, execution and download of images of --size: on a GPU
-real copies from page-locked memory and kernels in such number that the execution takes what is asked
-for, on the CPU pauses. An engine does one thing at a time. Times are of one image, over --images of them;
-the bound is that of the slowest stage. In `synchronisation` the execution takes as long as both copies, and
-a host program that waits in it is imitated: it asks for nothing until all is done. `functions` has U, E
-and D as they are one after the other, of all images together.
+The stages of `ratio` and `synchronisation` are upload, execution and download of images of --size:
+on a GPU real copies from page-locked memory, and as many kernels as it takes to fill the requested
+execution time; on the CPU pauses. An engine does one thing at a time. Times are per image, averaged
+over --images; the bound is that of the slowest stage. In `synchronisation` the execution takes as
+long as both copies, and a host program that waits in the middle of it is imitated: it submits nothing
+until the device is idle. `functions` gives U, E and D run one after the other, for all images.
 
-`disk` makes files in the folder of --disk, plain and packed ones. Reading (by all readers), computing and writing are
-each measured by themselves, then streamed together. No order of them can take less than the bound, the largest of: the slowest of
-the three; the CPU time of all three, shared among the cores; and what reading and writing wait for the disk,
-added up, as they share it. Executions of a ratio to reading and writing are done by `an engine of its own`, which needs no
-core (on a GPU that), and by the cores. Files that were just written may come from memory: give images of more than the machine has to
-measure the disk itself.")]
+`disk` makes files in the folder of --disk, plain and compressed. Reading (by all readers), computing
+and writing are each measured alone, then streamed together. No schedule can beat the bound, the
+largest of: the slowest of the three; the CPU time of all three, shared among the cores; and the sum
+of the times that reading and writing wait for the disk, as they share it. Execution times at a given
+ratio to reading and writing are spent by `an engine of its own`, which needs no core (on a GPU, the
+GPU), and by the cores. Files that were just written may come from the page cache: give images that
+together exceed the machine's memory to measure the disk itself.")]
 pub(crate) struct StreamBenchArgs {
     /// Sizes of the images [default: 64x64x64, and 256x256x256 on a GPU]
     #[arg(long, value_name = "NxNxN")]
     size: Option<Size>,
-    /// How many images [default: 32]
+    /// Number of images [default: 32]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=10_000))]
     images: Option<u32>,
     /// What to measure [default: all]
     #[arg(long, value_enum, value_name = "PART,...", value_delimiter = ',')]
     parts: Vec<Part>,
-    /// A folder for the files of the part disk; they are removed afterwards
+    /// Folder for the files of the part disk, which are removed afterwards
     #[arg(long, value_name = "DIR")]
     disk: Option<PathBuf>,
     /// Write a row for every measurement
     #[arg(long, value_name = "FILE.csv", help_heading = "Output")]
     csv: Option<PathBuf>,
-    /// Draw what ran when, of every model with a synchronisation in the middle
+    /// Draw a timeline of every model with a synchronisation in the middle
     #[arg(long, value_name = "FILE.html", help_heading = "Output")]
     html: Option<PathBuf>,
     /// How it runs.
@@ -109,7 +110,7 @@ pub(super) fn run(args: &StreamBenchArgs, host: &dyn Host) -> Result<()> {
     }
     if let Some(folder) = args.disk.as_ref().filter(|d| !d.is_dir()) {
         let name = folder.display();
-        return Err(Error::input(format!("--disk '{name}': there is no such folder; create it")));
+        return Err(Error::input(format!("--disk '{name}' does not exist; create the folder")));
     }
     let named = args.parts.contains(&Part::Disk);
     if named && args.disk.is_none() {
@@ -237,16 +238,16 @@ fn print(results: &Results, host: &dyn Host) {
     host.line(&format!("{images} images of {size}"));
     for (what, table) in [
         (
-            "ms of an image over the ratio of execution to transfer, E / (U + D)",
+            "ms per image over the ratio of execution to transfer, E / (U + D)",
             curves("E/(U+D)", images, &results.ratio),
         ),
         (
-            "ms of an image over the place of a synchronisation, E1 / (E1 + E2)",
+            "ms per image over the position of a synchronisation, E1 / (E1 + E2)",
             curves("E1/E", images, &results.synchronisation),
         ),
-        ("ms of all images between host and device", table("function", &results.functions)),
+        ("ms for all images between host and device", table("function", &results.functions)),
         (
-            "ms of all images between files, each stage by itself and streamed",
+            "ms for all images between files, each stage alone and streamed",
             disk_table(&results.disk),
         ),
     ] {

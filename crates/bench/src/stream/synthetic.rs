@@ -19,15 +19,15 @@ use voxalign_population::stream::{Engine, Model, Pipeline, Ring, Stage, Trace, T
 const RATIOS: [f64; 9] = [0.1, 0.2, 0.5, 0.75, 1.0, 1.5, 2.0, 5.0, 10.0];
 /// Seconds of upload and download on the CPU.
 const PAUSES: [f64; 2] = [2e-3, 1.6e-3];
-/// Pieces of host memory that stand for all images.
+/// Pieces of host memory that represent all images.
 const PIECES: usize = 4;
-/// Passes over memory by which a kernel's time is taken.
+/// Passes over memory that set a kernel's time.
 const PASSES: usize = 40;
 
 /// A run.
 #[derive(Debug, Serialize)]
 pub(super) struct Point {
-    /// What was varied.
+    /// The variable.
     pub(super) at: f64,
     pub(super) model: String,
     /// Of all images.
@@ -36,14 +36,14 @@ pub(super) struct Point {
     pub(super) bound: f64,
 }
 
-/// What ran when, by model.
+/// Timelines by model.
 pub(super) type Traces = Vec<(String, Trace)>;
 
 /// How the three stages do their work.
 enum Means {
     /// Each engine rests so long, one item at a time.
     Pauses([Mutex<()>; 3]),
-    /// Copies from and to these, and so many seconds a pass over memory.
+    /// Copies from and to these, and this many seconds per pass over memory.
     Copies { from: Vec<HostBuffer<f32>>, to: Vec<Mutex<HostBuffer<f32>>>, pass: f64 },
 }
 
@@ -110,7 +110,7 @@ impl<'d> Load<'d> {
         Ok(())
     }
 
-    /// Runs the stages, with an execution of so many seconds and a synchronisation at a part of it.
+    /// Runs the stages, with an execution of this many seconds and a synchronisation at a fraction of it.
     fn run(&self, model: Model, images: usize, seconds: f64, place: Option<f64>) -> Result<Trace> {
         check(self.host)?;
         let size = match model {
@@ -229,9 +229,9 @@ fn pause(engine: &Mutex<()>, seconds: f64) {
 /// An execution of an adjustable length that hands its image on as it is.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Lasting {
-    /// So many seconds, of an engine that is neither core nor disk.
+    /// This many seconds, of an engine that is neither core nor disk.
     Rest(f64),
-    /// So many passes over memory.
+    /// This many passes over memory.
     Passes {
         count: usize,
         /// On a GPU.
@@ -286,7 +286,7 @@ impl Mimo<AnyDevice> for Lasting {
     }
 }
 
-/// What a pass over the memory of so many voxels takes.
+/// The time of a pass over the memory of this many voxels.
 pub(super) fn pass_seconds(device: &AnyDevice, voxels: usize) -> Result<f64> {
     let step = x(0).max(param(0));
     let mut image = device.alloc::<f32>(voxels)?;

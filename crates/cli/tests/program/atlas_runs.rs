@@ -280,7 +280,7 @@ mod stopped {
         let before = saved();
 
         // Another run does not go on from it, and does it no harm.
-        let other = "this checkpoint is from a run with other images or options";
+        let other = "this checkpoint is from a run with different images or options";
         let images = LINE.replace("1.nii.gz", "");
         for line in [
             format!("{LINE} -o a --resume --step 0.1"),
@@ -369,7 +369,7 @@ mod stopped {
         assert_same(&place, "whole", "s0");
         assert_same(&place, "whole", "s1");
         resumed("both", &subjects).expect(2).says(&[
-            "no checkpoint is whole",
+            "no checkpoint is intact",
             "a/subject-1.state",
             "b/subject-1.state",
             "without --resume",

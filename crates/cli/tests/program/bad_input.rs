@@ -245,7 +245,7 @@ fn messages_name_options_that_the_command_has() {
         ("atlas fixed.nii.gz -o out", "an atlas needs at least two images, but only one is given"),
         (
             "atlas fixed.nii.gz flat.nii.gz -o out",
-            "some of the images are 2D and others 3D; give images that are all 2D or all 3D",
+            "some of the images are 2D and others are 3D; give images that are all 2D or all 3D",
         ),
         (
             "atlas fixed.nii.gz moving.nii.gz -o out --model lddmm --time-steps 2000",

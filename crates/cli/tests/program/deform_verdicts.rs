@@ -60,7 +60,7 @@ fn what_has_nothing_in_common_is_a_bad_verdict() {
             let run =
                 place.line(&format!("deform {fixed}.nii.gz {moving}.nii.gz -o {other} {line}"));
             let run = run.expect(1);
-            assert!(run.out.contains("information that the images share"), "{}", run.out);
+            assert!(run.out.contains("information shared by the images"), "{}", run.out);
             let record = record(&place, other);
             let failed = record["verdict"]["checks"].as_array().unwrap().iter();
             let failed = failed.filter(|c| c["passed"] == false).count();

@@ -130,7 +130,7 @@ fn what_they_do_not_determine_is_said() {
     place
         .line(&format!("{line} landmarks:two.csv,two.csv -o no"))
         .expect(2)
-        .says(&["2 pairs of landmarks", "3 at least"]);
+        .says(&["2 pairs of landmarks", "at least 3"]);
 }
 
 /// Where a point of `a.nii.gz` is in `b.nii.gz`, of the small pair: that of the bend inverted.

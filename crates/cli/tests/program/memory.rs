@@ -108,7 +108,7 @@ fn a_start_that_is_far_off_is_told_whatever_memory_there_is() {
     let options = "--affine none --schedule 4x3,2x2 --similarity mi --outputs warp --no-report";
     let run = climb(&place, &format!("deform a.nii.gz b.nii.gz {options}"));
     assert!(
-        run.out.contains("shared information, as a part of that under the best"),
+        run.out.contains("shared information, as a fraction of that under the best"),
         "{}",
         run.out
     );

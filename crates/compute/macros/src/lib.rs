@@ -1,5 +1,5 @@
-//! What `voxalign-compute` writes once and the compiler needs several times: [`macro@forwarded`] lets a device that
-//! was chosen at run time have the operators of a trait, by the declaration of the trait alone.
+//! Procedural macros of `voxalign-compute`: [`macro@forwarded`] implements a trait of operators for a device
+//! chosen at run time, from the declaration of the trait alone.
 
 use proc_macro::TokenStream;
 use proc_macro2::{TokenStream as Tokens, TokenTree};

@@ -1,4 +1,4 @@
-//! Measurements of the elastic operator, of sweeps of relaxation, and of direct solutions.
+//! Measurements of the elastic operator, of relaxation sweeps, and of direct solvers.
 
 use super::Bench;
 use crate::device::Device;

@@ -46,8 +46,8 @@ pub struct Measurement {
     pub seconds: f64,
     /// `bytes` over `seconds`, in 10^9 bytes a second.
     pub gb_per_s: f64,
-    /// The part of the copy bandwidth of the device that this is, measured in the same run on the
-    /// largest arrays that were copied ([`Settings::copy_bytes`]).
+    /// The fraction of the copy bandwidth of the device, measured in the same run on the largest arrays that were
+    /// copied ([`Settings::copy_bytes`]).
     pub of_copy: f64,
 }
 
@@ -58,13 +58,13 @@ impl Measurement {
     }
 }
 
-/// What is measured.
+/// The extent of the measurements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// The sizes of the images.
     pub dims: Dims,
-    /// The least size in bytes of the array whose copy stands for the bandwidth of the device. An
-    /// image of `dims` may lie in the caches in part, which would flatter; zero takes it as it is.
+    /// The least size in bytes of the array whose copy defines the bandwidth of the device. An image of `dims` may
+    /// partly fit in the caches, which would flatter; zero uses it as it is.
     pub copy_bytes: usize,
     /// The families to measure, of [`FAMILIES`]; none for all of them.
     pub families: Vec<String>,
@@ -81,8 +81,8 @@ impl Settings {
         self.families.is_empty() || self.families.iter().any(|f| f == family)
     }
 
-    /// The least memory that the measurements take, bytes of the device and of the host: that of the images
-    /// that are there at once. What operators take for a time comes on top.
+    /// The least memory that the measurements take, bytes of the device and of the host: that of the images that
+    /// exist at once. The temporary memory of operators comes on top.
     ///
     /// # Errors
     /// Sizes that make no grid.
@@ -116,7 +116,7 @@ impl Settings {
     }
 }
 
-/// Room for so many numbers on the host.
+/// Room for this many numbers on the host.
 fn room<T>(len: usize) -> Result<Vec<T>> {
     let mut data = Vec::new();
     data.try_reserve_exact(len).map_err(|_| ComputeError::OutOfMemory {

@@ -1,12 +1,12 @@
-//! Measurements of sums over all pairs. What is counted is each point and weight read once and each sum written once;
-//! there is work for every pair, so that the limit is that of arithmetic.
+//! Measurements of sums over all pairs. Each point and weight is counted as read once and each sum as written
+//! once; as there is work for every pair, arithmetic is the limit.
 
 use super::{Bench, room};
 use crate::device::Device;
 use crate::error::{Result, voxels};
 use crate::ops::pairwise::{KernelShape, RadialKernel};
 
-/// How many points are summed over as many, at most: an eighth of the voxels.
+/// The largest number of points on each side; otherwise an eighth of the voxels.
 const MOST: usize = 16_384;
 
 pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {

@@ -1,4 +1,5 @@
-//! Measurements of maps of points, as many as voxels, and of what carries and pushes ten of them.
+//! Measurements of point maps, with one point per voxel, and of fields that move ten points and are pushed by
+//! them.
 
 use super::Bench;
 use crate::device::Device;

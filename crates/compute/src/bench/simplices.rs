@@ -1,4 +1,4 @@
-//! Measurements of the elements of meshes: a surface of half as many vertices as triangles.
+//! Measurements of the elements of meshes, on a surface with half as many vertices as triangles.
 
 use super::{Bench, room};
 use crate::device::Device;

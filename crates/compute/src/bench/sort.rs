@@ -1,5 +1,5 @@
-//! Measurements of sorts. What is counted is each key and value read once and written once; a sort
-//! moves them once for every eight bits that it sorts by.
+//! Measurements of sorts. Each key and value is counted as read once and written once; a sort moves them once
+//! for every eight bits of the key.
 
 use super::{Bench, room};
 use crate::device::Device;

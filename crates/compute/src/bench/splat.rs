@@ -11,7 +11,7 @@ use crate::ops::splat::{Beyond, Lattice, Spline};
 /// The fields of the table.
 pub const FIELDS: [&str; 3] = ["random", "diffeomorphic", "singular"];
 
-/// Displacements that bring all voxels to one place, or anywhere.
+/// Displacements that move all voxels to one point, or anywhere.
 fn displaced<D: Device>(bench: &Bench<'_, D>, kind: &str) -> Result<D::Buffer<f32>> {
     if kind == "diffeomorphic" {
         return bench.field();

@@ -1,4 +1,4 @@
-//! Sharing images among devices, and how many nodes pay (Ha 2011, section 2.3.8.3).
+//! Distribution of images over devices, and the number of nodes that pays (Ha 2011, section 2.3.8.3).
 //!
 //! Images are shared among devices, not among nodes, as nodes may have different numbers of devices.
 //! Every device waits for the one with the most images, so that more nodes help only until they cost
@@ -27,7 +27,7 @@ pub fn share(images: usize, members: usize, member: usize) -> Range<usize> {
     first(member)..first(member + 1)
 }
 
-/// What one iteration takes, in seconds, as measured in a dry run.
+/// The time of one iteration, in seconds, as measured in a dry run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Times {
     /// The step of one image on one device, `T_GPU`.
@@ -39,15 +39,15 @@ pub struct Times {
 /// A job that is to be put on nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Job {
-    /// How many images there are.
+    /// The number of images.
     pub images: usize,
     /// Devices of a node.
     pub devices_per_node: usize,
-    /// Nodes that can be had.
+    /// Available nodes.
     pub most_nodes: usize,
 }
 
-/// What one iteration is expected to take on a number of nodes, in seconds.
+/// The expected time of one iteration on a number of nodes, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prediction {
     /// The nodes.
@@ -79,8 +79,8 @@ pub struct Plan {
     pub best: Prediction,
 }
 
-/// Predicts the time of an iteration for every number of nodes that could be used, and chooses.
-/// `network` gives the seconds of a sum over so many nodes, such as [`Network::seconds`].
+/// Predicts the time of an iteration for every number of nodes that could be used, and chooses the best. `network`
+/// gives the seconds of a sum over a number of nodes, such as [`Network::seconds`].
 ///
 /// # Errors
 /// [`ComputeError::Argument`] for no images, devices or nodes, and for times that are below zero or
@@ -152,7 +152,7 @@ impl Network {
         (spread > 0.0 && line.latency.is_finite()).then_some(line)
     }
 
-    /// The seconds of a sum over so many nodes; never below zero.
+    /// The seconds of a sum over this many nodes; never below zero.
     #[must_use]
     pub fn seconds(&self, nodes: usize) -> f64 {
         if nodes <= 1 { 0.0 } else { (self.latency + self.per_node * nodes as f64).max(0.0) }

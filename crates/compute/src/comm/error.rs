@@ -1,33 +1,32 @@
-//! What can go wrong between ranks.
+//! Errors of communication between ranks.
 
 use crate::error::ComputeError;
 
-/// The result of what ranks do together.
+/// The result of operations among ranks.
 pub type Result<T> = std::result::Result<T, CommError>;
 
 /// Something that ranks could not do together. Outputs are not to be relied on afterwards.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommError {
-    /// Another rank failed and told the others: see [`Communicator::agree`](super::Communicator::agree).
+    /// Another rank failed and notified the others: see [`Communicator::agree`](super::Communicator::agree).
     #[error("rank {rank} failed: {message}")]
     Peer {
         /// The rank that failed; the lowest, where several did.
         rank: usize,
-        /// What it said.
+        /// Its message.
         message: String,
     },
     /// A rank ended while another one waited for it.
     #[error(
-        "rank {rank} has ended, but rank {waiting} still waits for it in {operation}; its own \
-         message says why"
+        "rank {rank} has ended, but rank {waiting} is still waiting for it in {operation}; its own message says why"
     )]
     Gone {
         /// The rank that has ended.
         rank: usize,
-        /// The rank that tells.
+        /// The rank that reports it.
         waiting: usize,
-        /// What it waited in.
+        /// The operation it waited in.
         operation: &'static str,
     },
     /// A rank has ended the run.
@@ -41,21 +40,21 @@ pub enum CommError {
         message: String,
     },
     /// Ranks ask for different things, where all have to ask for the same.
-    #[error("the ranks are not at the same step: {what}; this is a defect of the program")]
+    #[error("the ranks are not at the same step: {what}; this is a bug in the program")]
     Mismatch {
-        /// What the ranks ask for.
+        /// The operations that the ranks called.
         what: String,
     },
     /// The library of MPI failed.
     #[error("rank {rank} of {size}: {call}: {message}")]
     Mpi {
-        /// The rank that tells.
+        /// The rank that reports it.
         rank: usize,
-        /// How many there are.
+        /// The number of ranks.
         size: usize,
         /// The function that failed.
         call: &'static str,
-        /// What the library said.
+        /// The message of the library.
         message: String,
     },
     /// Several processes cannot work together here.
@@ -70,7 +69,7 @@ pub enum CommError {
         what: &'static str,
         /// The value that was given.
         value: String,
-        /// What would be accepted.
+        /// The accepted values.
         expected: &'static str,
     },
     /// A device of this rank failed.

@@ -1,11 +1,11 @@
-//! Whether this process is one of several: what the launchers of MPI say in the environment.
+//! Detection of an MPI launcher from the environment.
 
-/// What a launcher says of this process.
+/// What a launcher declares about this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch {
-    /// What it says so in: a variable of the environment.
+    /// The environment variable that declares it.
     pub variable: &'static str,
-    /// How many processes there are, where that is said.
+    /// The number of processes, where that is declared.
     pub size: Option<usize>,
 }
 
@@ -29,7 +29,7 @@ impl Launch {
         get(variable).map(|_| Self { variable, size: number("SLURM_STEP_NUM_TASKS") })
     }
 
-    /// What to say where MPI is needed and the program has none.
+    /// The message where MPI is needed and the program was built without it.
     #[cfg_attr(feature = "mpi", allow(dead_code))]
     pub(super) fn needs_mpi(&self) -> String {
         let several = self.size.map_or_else(|| "several".into(), |n| n.to_string());

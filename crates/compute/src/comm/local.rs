@@ -1,4 +1,4 @@
-//! Threads of one process as ranks: they meet in shared memory.
+//! Threads of one process as ranks, which communicate through shared memory.
 
 use super::error::{CommError, Result};
 use super::transport::{Combine, Transport};
@@ -7,11 +7,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 /// Numbers that a rank adds under one lock.
 const SEGMENT: usize = 1 << 16;
 
-/// Segments that are combined before all have to read them: what sums take beside the buffers of the
-/// ranks is bounded.
+/// Segments that are combined before all ranks have to read them: this bounds the memory of sums in addition to the
+/// buffers of the ranks.
 const SEGMENTS: usize = 64;
 
-/// What a rank asks for. All ranks have to ask for the same.
+/// The operation that a rank called. All ranks have to call the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Asked {
     operation: &'static str,
@@ -19,12 +19,12 @@ struct Asked {
     root: Option<usize>,
 }
 
-/// What the ranks know of each other.
+/// The state shared by the ranks.
 #[derive(Debug, Default)]
 struct Meeting {
-    /// How many meetings there have been.
+    /// The number of meetings so far.
     past: u64,
-    /// What those ask for that are here.
+    /// The operations called by the ranks that have arrived.
     here: Vec<Option<Asked>>,
     /// Why there will be none any more.
     end: Option<End>,
@@ -49,10 +49,10 @@ struct Shared {
     size: usize,
     meeting: Mutex<Meeting>,
     news: Condvar,
-    /// What a rank has laid out for others.
+    /// The data that a rank provides to others.
     blocks: Vec<Mutex<Vec<u8>>>,
     segments: Vec<Mutex<Segment>>,
-    /// Ranks of a smaller group that are not there yet.
+    /// Ranks of a smaller group that have not arrived yet.
     group: Mutex<Vec<Option<Local>>>,
 }
 

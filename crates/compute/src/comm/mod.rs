@@ -118,13 +118,13 @@ impl Communicator {
         self.0.rank()
     }
 
-    /// How many ranks there are.
+    /// The number of ranks.
     #[must_use]
     pub fn size(&self) -> usize {
         self.0.size()
     }
 
-    /// What connects the ranks and where this one is, in words.
+    /// A description of the transport and of where this rank is.
     #[must_use]
     pub fn name(&self) -> String {
         self.0.name()
@@ -219,8 +219,7 @@ impl Communicator {
         self.0.broadcast(bytes, root)
     }
 
-    /// The blocks of all ranks, in their order, at `root`, and nothing elsewhere. They may differ in
-    /// length.
+    /// The blocks of all ranks, in their order, at `root`, and nothing at the others. They may differ in length.
     ///
     /// # Errors
     /// As [`broadcast`](Self::broadcast).
@@ -260,9 +259,9 @@ impl Communicator {
         self.0.barrier()
     }
 
-    /// What this rank found, if no rank has failed; else the failure of the lowest rank that has:
-    /// that rank gets its own error back, the others [`CommError::Peer`] with its message. So no rank
-    /// goes on to wait for one that will not come.
+    /// The result of this rank, if no rank has failed; else the failure of the lowest rank that has: that rank gets
+    /// its own error back, the others [`CommError::Peer`] with its message. No rank thus goes on to wait for one
+    /// that will not come.
     ///
     /// ```
     /// # use voxalign_compute::comm::{CommError, Communicator};

@@ -1,4 +1,4 @@
-//! Processes as ranks, over the MPI of the system.
+//! Processes as ranks, through the MPI library of the system.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -48,7 +48,7 @@ pub(super) fn world() -> Result<Communicator> {
     WORLD.get_or_init(start).clone()
 }
 
-/// What MPI says of an error.
+/// MPI's description of an error.
 fn words(code: c_int) -> String {
     let mut text = vec![0u8; 4096];
     let mut len: c_int = 0;
@@ -72,7 +72,7 @@ fn text(room: c_int, write: impl Fn(*mut c_char, *mut c_int) -> c_int) -> String
     String::from_utf8_lossy(&text).trim_end_matches('\0').to_owned()
 }
 
-/// Name and version of a library, from what it says of itself at length.
+/// Name and version of a library, from its long description.
 fn short(library: &str) -> String {
     let line = library.lines().next().unwrap_or_default();
     let name = line.split(',').next().unwrap_or_default();
@@ -103,8 +103,8 @@ impl Mpi {
             });
             if level < wanted {
                 return Err(CommError::Unavailable(format!(
-                    "this MPI ({}) lets only one thread of a process use it; install one that was \
-                     built for threads",
+                    "this MPI ({}) can be called from only one thread of a process; install one that was built \
+                     with thread support",
                     short(&library)
                 )));
             }
@@ -145,7 +145,7 @@ impl Mpi {
                 rank: self.rank,
                 size: self.size,
                 call: "a call of MPI",
-                message: "this rank has said that it is done".into(),
+                message: "this rank has already reported that it is done".into(),
             }),
         }
     }

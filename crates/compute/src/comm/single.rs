@@ -1,4 +1,4 @@
-//! One process: there is nobody to talk to.
+//! A single process, without communication.
 
 use super::error::{CommError, Result};
 use super::transport::{Combine, Transport};

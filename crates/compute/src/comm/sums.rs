@@ -10,7 +10,7 @@ const PIECE: usize = 1 << 16;
 
 /// A way to sum over devices of one process.
 pub trait DeviceSums<D: Memory>: Send + Sync {
-    /// How it is done, in words; and if that is not the best way, why.
+    /// A description of how it is done; and if that is not the best way, why.
     fn name(&self) -> String;
 
     /// Adds the buffers of all devices, one of each in the order of the devices and all equally

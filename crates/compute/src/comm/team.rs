@@ -35,12 +35,12 @@ pub struct Member<'a, D> {
     pub place: usize,
     /// Its number among the devices of all ranks.
     pub number: usize,
-    /// How many devices all ranks have.
+    /// The number of devices of all ranks.
     pub members: usize,
 }
 
 impl<D> Member<'_, D> {
-    /// Its share of so many images: [`balance::share`].
+    /// Its share of this many images: [`balance::share`].
     #[must_use]
     pub fn share(&self, images: usize) -> Range<usize> {
         balance::share(images, self.members, self.number)
@@ -48,8 +48,8 @@ impl<D> Member<'_, D> {
 }
 
 impl<D: Memory> Team<D> {
-    /// The devices of this rank with those that other ranks bring; how many may differ from rank to
-    /// rank. Sums over devices take the best way that the backend has: see [`Memory::sums`].
+    /// The devices of this rank with those of the other ranks, whose number may differ from rank to rank. Sums over
+    /// devices use the best method of the backend: see [`Memory::sums`].
     ///
     /// # Errors
     /// At every rank, if one of them has no device; those of ranks that do not hear from each other.
@@ -90,13 +90,13 @@ impl<D: Memory> Team<D> {
         &self.ranks
     }
 
-    /// How many devices all ranks have.
+    /// The number of devices of all ranks.
     #[must_use]
     pub fn members(&self) -> usize {
         self.members
     }
 
-    /// How sums over the devices of this rank are done, in words.
+    /// A description of how sums over the devices of this rank are computed.
     #[must_use]
     pub fn sums(&self) -> String {
         self.sums.name()
@@ -110,7 +110,7 @@ impl<D: Memory> Team<D> {
         self.devices.iter().enumerate().map(member)
     }
 
-    /// The images, of so many, that the devices of this rank share.
+    /// The images, out of this many, that the devices of this rank share.
     #[must_use]
     pub fn images(&self, images: usize) -> Range<usize> {
         let start = balance::share(images, self.members, self.first).start;

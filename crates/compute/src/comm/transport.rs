@@ -1,4 +1,4 @@
-//! How bytes and sums get from rank to rank: what a way to connect ranks has to offer.
+//! The interface of transports: what moves bytes and sums between ranks.
 
 use super::error::{CommError, Result};
 use std::fmt::Debug;
@@ -36,10 +36,10 @@ pub trait Transport: Debug + Send + Sync {
     /// The number of this rank, from 0.
     fn rank(&self) -> usize;
 
-    /// How many ranks there are.
+    /// The number of ranks.
     fn size(&self) -> usize;
 
-    /// What connects them, and where this one is, in words.
+    /// A description of the transport and of where this rank is.
     fn name(&self) -> String;
 
     /// Combines the numbers of all ranks, place by place; all get the result.
@@ -60,7 +60,7 @@ pub trait Transport: Debug + Send + Sync {
     /// [`CommError`].
     fn all_gather(&self, block: &[u8]) -> Result<Vec<Vec<u8>>>;
 
-    /// The blocks of all ranks, in their order, at `root`; nothing elsewhere.
+    /// The blocks of all ranks, in their order, at `root`; nothing at the others.
     ///
     /// # Errors
     /// [`CommError`].

@@ -1,4 +1,4 @@
-//! Numbers that ranks send to each other, and floats in an order that integers keep.
+//! Values that ranks exchange, and an order-preserving mapping of floats to integers.
 
 mod sealed {
     pub trait Sealed {}
@@ -34,7 +34,7 @@ macro_rules! values {
 }
 values!(u8, u32, i64, u64, f32, f64);
 
-/// Writes numbers to bytes, as many as they take.
+/// Writes numbers as bytes.
 pub(super) fn put_all<T: Value>(values: &[T], bytes: &mut [u8]) {
     for (value, bytes) in values.iter().zip(bytes.chunks_exact_mut(T::BYTES)) {
         value.put(bytes);
@@ -53,8 +53,8 @@ pub(super) fn from_bytes<T: Value>(bytes: &[u8]) -> Option<Vec<T>> {
     bytes.len().is_multiple_of(T::BYTES).then(|| bytes.chunks_exact(T::BYTES).map(T::get).collect())
 }
 
-/// An integer for a float, in the same order: −∞ < … < −0 < 0 < … < ∞. What is not a number is
-/// `nan`, so that the caller says which end of the order it is at.
+/// An integer for a float, in the same order: −∞ < … < −0 < 0 < … < ∞. NaN becomes `nan`, so that the caller
+/// decides at which end of the order it is.
 pub(super) fn ordered(value: f64, nan: i64) -> i64 {
     if value.is_nan() {
         return nan;

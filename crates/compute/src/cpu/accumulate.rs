@@ -18,7 +18,7 @@ const LAST_FRACTION: f64 = (1u64 << 52) as f64;
 /// spacing 1.
 const MIDDLE: f64 = 1.5 * LAST_FRACTION;
 
-/// What a value adds.
+/// The contribution of a value.
 fn units(value: f64) -> i64 {
     value.clamp(-MOST_UNITS, MOST_UNITS).round_ties_even() as i64
 }

@@ -24,7 +24,7 @@ type Number = Complex<f32>;
 const PANEL: usize = 16;
 /// Numbers of a task, roughly.
 const TASK: usize = 1 << 14;
-/// How many lengths are planned before the plans are forgotten.
+/// The number of lengths that are planned before the plans are discarded.
 const MOST_PLANS: usize = 64;
 
 /// Plans are the same for all devices: they depend on the length and the processor alone.
@@ -154,7 +154,7 @@ pub(crate) fn forward(cpu: &Cpu, src: &[f32], dims: Dims, spectrum: &mut [f32]) 
 }
 
 impl Cpu {
-    /// Inverse transforms of one image or several, times what `scale` says of the number of voxels.
+    /// Inverse transforms of one image or several, multiplied by `scale` of the number of voxels.
     fn inverses(
         &self,
         spectrum: &mut CpuBuffer<f32>,

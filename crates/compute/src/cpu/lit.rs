@@ -1,5 +1,5 @@
-//! What is lit: the groups of a row from the first that is not zero to the last. Most of an image's background is
-//! zero, and what is made of zeros alone is not computed.
+//! Skipping of zeros: the extent of a row from its first to its last nonzero group. Most of an image's
+//! background is zero, and results that depend on zeros alone are not computed.
 
 use super::simd::LANES;
 
@@ -9,7 +9,7 @@ pub(super) type Lit = (usize, usize);
 /// All is zero.
 pub(super) const NOTHING: Lit = (usize::MAX, 0);
 
-/// What is lit of one or the other.
+/// The groups that are lit in either.
 pub(super) fn joined(a: Lit, b: Lit) -> Lit {
     (a.0.min(b.0), a.1.max(b.1))
 }

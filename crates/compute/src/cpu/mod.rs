@@ -1,4 +1,4 @@
-//! The CPU backend: threads of a pool of its own, and SIMD chosen at run time.
+//! The CPU backend: a thread pool of its own, and SIMD chosen at run time.
 //!
 //! It needs nothing installed and is the default. A [`Cpu`] has a number of threads and a [`Simd`]
 //! level; neither changes a bit of a result. Work is done when a call returns.
@@ -69,8 +69,8 @@ pub struct Cpu {
 impl Device for Cpu {}
 
 impl Cpu {
-    /// A device with `threads` threads, by default as many as the machine gives this process, and
-    /// the best SIMD level of the processor.
+    /// A device with `threads` threads, by default as many as are available to this process, and the best SIMD
+    /// level of the processor.
     ///
     /// # Errors
     /// If `threads` is zero, or the threads cannot be started.

@@ -1,5 +1,5 @@
-//! Columns of rows that lie one after the other, handed to threads in disjoint panels: a few columns beside each
-//! other, so that memory is read and written in long pieces.
+//! Matrices stored row by row, split among threads into disjoint panels of a few adjacent columns, so that
+//! memory is accessed in long runs.
 
 use std::marker::PhantomData;
 
@@ -22,7 +22,7 @@ unsafe impl<T: Send> Sync for Panels<'_, T> {}
 
 /// Some columns of a slice.
 pub(super) struct Panel<'p, T> {
-    /// The first of the columns in the first row, and how many there are.
+    /// The first of the columns in the first row, and their number.
     start: *mut T,
     used: usize,
     width: usize,
@@ -31,7 +31,7 @@ pub(super) struct Panel<'p, T> {
 }
 
 impl<T> Panel<'_, T> {
-    /// Its columns: as many as were asked for, or fewer at the end of the rows.
+    /// Its columns: the number asked for, or fewer at the end of the rows.
     pub(super) fn columns(&self) -> usize {
         self.used
     }

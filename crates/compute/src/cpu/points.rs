@@ -1,4 +1,4 @@
-//! Affine maps of points on the CPU, displacements that carry them, and their bounds.
+//! Affine maps of points, their displacement by fields, and their bounds on the CPU.
 
 use super::splat::{Field, Places, by_points, derivatives_of, value};
 use super::{Cpu, CpuBuffer};
@@ -90,7 +90,7 @@ impl<'a> Carried<'a> {
     }
 }
 
-/// Writes what `f` makes of every point, as many numbers as there are lists.
+/// Writes `f` of every point, one number per list.
 fn written<const N: usize>(
     cpu: &Cpu,
     out: &mut [f32],

@@ -7,8 +7,8 @@ use crate::error::{Result, check_len};
 use crate::ops::Reduce;
 use crate::ops::reduce::{Reduction, check};
 
-/// The elements that are summed at once: few enough to stay in the nearest cache for all of the
-/// numbers. Part of what defines the result.
+/// The elements that are summed at once: few enough to stay in the L1 cache for all of the numbers. This affects
+/// the rounding of the result.
 const CHUNK: usize = 4096;
 
 /// The chunks of a task.
@@ -69,7 +69,7 @@ fn joined(r: Reduction, a: f64, b: f64) -> f64 {
     }
 }
 
-/// Sixteen elements of the chunk, and what stands for those beyond its end.
+/// Sixteen elements of the chunk, padded beyond its end.
 #[inline(always)]
 fn load<V: Vectors>(v: V, from: &[f32], fill: f32) -> V::F {
     match from.first_chunk::<LANES>() {

@@ -1,5 +1,5 @@
-//! Sorting on the CPU: each key's order number is put before its position in one integer. Such
-//! integers are all different, so that they have one order whoever sorts them.
+//! Sorting on the CPU: the order of each key and its position are combined in one integer. These integers are
+//! all different, so their sorted order is unique.
 
 use std::ops::Range;
 

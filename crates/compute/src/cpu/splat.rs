@@ -31,7 +31,7 @@ pub(super) struct Places<'a> {
 }
 
 impl<'a> Places<'a> {
-    /// Positions of so many points, or displacements of a grid.
+    /// Positions of this many points, or displacements of a grid.
     pub(super) fn new(positions: &'a [f32], count: usize, of: Option<Dims>) -> Self {
         Self { positions, count, of }
     }
@@ -105,7 +105,7 @@ pub(super) fn value<const N: usize>(image: &[f32], dims: Dims, cell: &[Along<N>;
     sum
 }
 
-/// The same with derivatives in the place of the weights along x, along y and along z, each in that order.
+/// The same with derivatives instead of the weights along x, along y and along z, each in that order.
 #[inline(always)]
 pub(super) fn derivatives_of<const N: usize>(
     image: &[f32],
@@ -192,7 +192,7 @@ impl Cpu {
         })
     }
 
-    /// Units by value, of the values of so many points.
+    /// Fixed-point units per value, for the values of this many points.
     fn units_of(&self, values: &CpuBuffer<f32>, count: usize) -> Result<f64> {
         let what = [Reduction::MaxAbs(0), Reduction::CountNonFinite(0)];
         let found = self.reduce(&[values], &what)?;
@@ -283,7 +283,7 @@ impl Cpu {
     }
 }
 
-/// What is left to a position at an origin, its square, and the step of Newton's method from there.
+/// The residual to a position at an origin, its square, and the step of Newton's method from there.
 #[derive(Clone, Copy)]
 struct Rest {
     square: f64,

@@ -1,11 +1,11 @@
-//! Starting threads where memory may be short.
+//! Starting of threads where memory may be short.
 
 use voxalign_image::memory;
 
 use crate::error::{ComputeError, Result};
 
-/// Checks that there is memory for the stacks of so many threads. A thread that begins without what the
-/// runtime needs beside its stack ends the program, so that it is not tried.
+/// Checks that there is memory for the stacks of this many threads. A thread that lacks the memory that the runtime
+/// needs besides its stack aborts the program, so it must not be started.
 ///
 /// # Errors
 /// [`ComputeError::Threads`].
@@ -13,7 +13,7 @@ pub fn check(threads: usize) -> Result<()> {
     memory::for_threads(threads).map_err(|_| error(threads, None))
 }
 
-/// That so many threads cannot be started, as the system says.
+/// The error that this many threads cannot be started, with the reason given by the system.
 #[must_use]
 pub fn refused(threads: usize, why: impl std::fmt::Display) -> ComputeError {
     error(threads, Some(why.to_string()))

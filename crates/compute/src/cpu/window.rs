@@ -1,4 +1,4 @@
-//! Windows along x, y and z in one pass over memory.
+//! Windowed sums along x, y and z in one pass over memory.
 //!
 //! A task takes some rows and slices of an image. It goes from slice to slice: rows are filtered along x, then
 //! along y, and kept until all slices about one are there, which are filtered along z. What is kept in between

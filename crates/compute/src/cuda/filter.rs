@@ -200,7 +200,7 @@ plain! {
 }
 
 plain! {
-    /// What carries the states of both over a number of samples, as `recursive.cu` has it.
+    /// The matrices that carry the states of both passes over a number of samples, in the layout of `recursive.cu`.
     struct Powers {
         of: [[f64; 4]; 2],
     }

@@ -54,7 +54,7 @@ kernels! { NORMS = "flow/norms.cu";
     fn blend[256](other: &[f32], to_zero: u32, weight: &[f32], n: u64, field: &mut [f32]);
 }
 
-/// The kernels of norms, for so many blocks.
+/// The kernels of norms, for this many blocks.
 static NORMS_OF_BLOCKS: LazyLock<NORMS> =
     LazyLock::new(|| NORMS.with(&[("BLOCKS", BLOCKS as i64)]));
 
@@ -80,7 +80,7 @@ kernels! { HALVES = "flow/halves.cu";
 const SLICES_OF_STEPS: usize = 8;
 
 plain! {
-    /// What sets the step.
+    /// The parameters of the step.
     struct Stepping {
         scale: [f64; 3],
         step: f64,

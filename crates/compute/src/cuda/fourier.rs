@@ -1,4 +1,4 @@
-//! Fourier transforms on the GPU: by cuFFT, or on an emulated device by the CPU.
+//! Fourier transforms on the GPU by cuFFT, and on an emulated device by the CPU.
 
 use super::cufft::{Failure, Kind, Layout};
 use super::declare::{In, Out};
@@ -24,7 +24,7 @@ kernels! { FOURIER = "fourier/fourier.cu";
 
 /// A kernel that continues lines.
 type Extend = unsafe fn(&FOURIER, &Cuda, Shape, In<f32>, Out<f32>, u32, u32, u32) -> Result<()>;
-/// A kernel that takes sine transforms from those of what was continued.
+/// A kernel that extracts sine transforms from the transforms of the odd continuations.
 type Sine = unsafe fn(&FOURIER, &Cuda, Shape, In<f32>, Out<f32>, u32, u32, u32, f32) -> Result<()>;
 
 impl Fourier for Cuda {
@@ -94,11 +94,11 @@ fn host() -> Result<Cpu> {
     Cpu::new(Some(1))
 }
 
-/// The sizes of images, and how many there are one after the other.
+/// The sizes of images, and their number.
 type Images = (Dims, usize);
 
 impl Cuda {
-    /// Inverse transforms of one image or several, times what `scale` says of the number of voxels.
+    /// Inverse transforms of one image or several, multiplied by `scale` of the number of voxels.
     fn inverses(
         &self,
         spectrum: &mut CudaBuffer<f32>,
@@ -152,8 +152,8 @@ impl Cuda {
         Ok(())
     }
 
-    /// The same of so many lines: their odd continuations, two lines in a complex number, are transformed
-    /// by Fourier. (A library has no sine transforms.)
+    /// The same for this many lines: their odd continuations, two lines in a complex number, are Fourier
+    /// transformed. (The library has no sine transforms.)
     fn sine_of_some(
         &self,
         data: &mut CudaBuffer<f32>,

@@ -1,4 +1,4 @@
-//! The CUDA backend: one GPU, or the host in its place for tests.
+//! The CUDA backend: one GPU, or its emulation on the host for tests.
 //!
 //! Nothing of CUDA is needed to build it. The driver and the compiler library NVRTC are looked for
 //! when a [`Cuda`] is made; where they are missing the error says so in words, and how to get them.

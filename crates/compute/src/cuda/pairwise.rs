@@ -26,8 +26,8 @@ kernels! { PAIRWISE = "pairwise/pairwise.cu";
 }
 
 const THREADS: usize = 128;
-/// The sources of a block are a multiple of these, and there are about so many blocks. Both are part of the result: sums of
-/// blocks are added in double precision.
+/// The sources of a block are a multiple of these, and there are about this many blocks. Both affect the result:
+/// sums of blocks are added in double precision.
 const PART: usize = 1024;
 const BLOCKS: usize = 4096;
 

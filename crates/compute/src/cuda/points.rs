@@ -1,4 +1,4 @@
-//! Affine maps of points on the GPU, displacements that carry them, and their bounds.
+//! Affine maps of points, their displacement by fields, and their bounds on the GPU.
 
 use std::sync::LazyLock;
 

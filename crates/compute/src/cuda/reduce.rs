@@ -1,4 +1,4 @@
-//! Reductions on the GPU: a kernel is made for each list of numbers, and kept.
+//! Reductions on the GPU: a kernel is generated for each list of reductions, and cached.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -15,8 +15,8 @@ use crate::ops::reduce::{Reduction, check};
 /// The threads of a block.
 pub(super) const THREADS: u32 = 256;
 
-/// The most blocks of a launch: four on each multiprocessor of the largest GPUs, all at once. Part
-/// of what defines the result, and so the same for all GPUs.
+/// The most blocks of a launch: four on each multiprocessor of the largest GPUs, all at once. This affects the
+/// rounding of the result, and so is the same for all GPUs.
 pub(super) const BLOCKS: usize = 528;
 
 /// The most numbers of a launch, so that their parts stay in registers.
@@ -27,7 +27,7 @@ const _: () = assert!(PARTIALS + size_of::<u32>() <= SCRATCH);
 /// The most inputs of a launch.
 const MOST_INPUTS: usize = 8;
 
-/// How many programs are kept before all are forgotten: more than programs have lists of numbers.
+/// The number of programs that are kept before all are discarded: more than programs have lists of numbers.
 const MOST_PROGRAMS: usize = 2000;
 
 plain! {
@@ -160,8 +160,8 @@ fn program(terms: &[Reduction], inputs: usize) -> Program {
     program
 }
 
-/// What a thread keeps of a number, how it adds the element, and its part as a double.
-/// `a0` is the element of input 0.
+/// A thread's state for a number, how it adds the element, and its part as a double. `a0` is the element of input
+/// 0.
 fn term(t: usize, r: Reduction) -> [String; 3] {
     let [a, b] = r.inputs();
     let float = |value: &str| format!("float t{t} = {value};");

@@ -1,4 +1,4 @@
-//! Gaussians of vector fields on the GPU, along all axes in one pass over memory.
+//! Gaussian smoothing of vector fields on the GPU, along all axes in one pass over memory.
 
 use super::slabs::{self, Grid, Windowed, Work};
 use super::{Cuda, CudaBuffer};

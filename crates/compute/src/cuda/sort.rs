@@ -43,7 +43,7 @@ const fn items(wide: bool, large_tiles: bool) -> usize {
 cells! {
     /// Keys, of 32 or 64 bits.
     Key = "Key";
-    /// What a tile publishes, of 32 or 64 bits.
+    /// The value that a tile publishes, of 32 or 64 bits.
     Status = "Status";
 }
 
@@ -78,7 +78,7 @@ static PROGRAMS: LazyLock<Vec<SORT>> = LazyLock::new(|| {
 });
 
 plain! {
-    /// What order numbers of keys are and which are sorted, as the kernels have it.
+    /// The order numbers of keys and the bits to sort by, in the layout of the kernels.
     struct Order {
         turned_if_negative: u64,
         turned: u64,
@@ -94,11 +94,11 @@ impl Order {
     }
 }
 
-/// What keys are sorted by.
+/// The sort key.
 #[derive(Debug)]
 struct Digits {
     order: Order,
-    /// The bits of what is sorted by; none if all keys are equal.
+    /// The bits to sort by; none if all keys are equal.
     bits: u32,
     /// The measured range of an approximate sort.
     range: Option<CudaBuffer<u64>>,
@@ -212,7 +212,7 @@ impl Sort for Cuda {
 }
 
 impl Cuda {
-    /// What is sorted by. Waits for the device only where the number of passes depends on keys.
+    /// The bits to sort by. Waits for the device only where the number of passes depends on keys.
     fn digits<K: SortKey>(&self, limits: Limits, keys: &CudaBuffer<K>) -> Result<Digits> {
         let n = keys.len();
         if let Limits::Within { low, high } = limits {

@@ -88,7 +88,7 @@ fn the_emulation_runs_kernels_and_finds_their_faults() {
     assert!(wrong.unwrap_err().to_string().contains("outside"));
     for grid in [[1, 65_536, 1], [1, 1, 65_536], [1 << 31, 1, 1], [1, 0, 1]] {
         let beyond = launch("beyond", Shape { grid, ..shape }, &[(&mut small).into()]);
-        assert!(beyond.unwrap_err().to_string().contains("which no GPU launches"));
+        assert!(beyond.unwrap_err().to_string().contains("which no GPU can launch"));
     }
     let missing = launch("reversed", shape, &[(&counts).into()]);
     assert!(missing.unwrap_err().to_string().contains("parameters"));
@@ -273,7 +273,7 @@ fn memory_can_be_bounded() {
     let expected = ComputeError::OutOfMemory { device: cuda.name(), bytes: 204, free: Some(200) };
     assert_eq!(error, expected);
     let said = error.to_string();
-    assert!(said.contains("204 bytes were asked for, 200 bytes are free; use smaller"), "{said}");
+    assert!(said.contains("204 bytes were requested, 200 bytes are free; use smaller"), "{said}");
     drop(a);
     cuda.alloc::<f32>(250).unwrap();
     cuda.limit_memory(MemoryLimit::Requests(1));

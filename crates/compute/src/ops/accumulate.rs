@@ -1,5 +1,5 @@
-//! Sums over many images in fixed point, which do not depend on the order of the images nor on how
-//! they are shared among devices and processes.
+//! Sums over many images in fixed point, independent of the order of the images and of their distribution over
+//! devices and processes.
 
 use voxalign_compute_macros::forwarded;
 

@@ -1,4 +1,4 @@
-//! The elastic operator `L = −α ∇² − β ∇∇· + γ`, and what solves `L v = f` in place.
+//! The elastic operator `L = −α ∇² − β ∇∇· + γ`, and in-place solvers of `L v = f`.
 //!
 //! `L` acts on vector fields: one buffer of `3 n` elements, all x, then all y, then all z components,
 //! which are lengths in one unit (not voxels of each axis). The grid has the spacing `h` in that unit.
@@ -21,7 +21,7 @@ use crate::error::{ComputeError, Result, check_len, voxels};
 use crate::ops::fourier::spectrum_len;
 use voxalign_options::Choice;
 
-/// What is beyond the border of a grid.
+/// The boundary condition: values beyond the border of a grid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Choice)]
 pub enum Boundary {
     /// The velocity is zero beyond the border.
@@ -44,7 +44,7 @@ pub struct ElasticOperator {
     pub gamma: f64,
     /// Spacing of the grid along each axis, above zero.
     pub spacing: [f64; 3],
-    /// What is beyond the border.
+    /// The boundary condition.
     pub boundary: Boundary,
 }
 
@@ -162,11 +162,10 @@ impl ElasticOperator {
         Self { alpha: factor * alpha, beta: factor * beta, gamma: factor * gamma, ..*self }
     }
 
-    /// What the symbol of a periodic operator is made of, along each axis: for each frequency
-    /// `[α S, β (S − C²), √β C]` with `S` the eigenvalue of minus the second difference and `√−1 C`
-    /// that of the central difference. The symbol is the diagonal matrix of
-    /// `dₐ = γ + Σ_b α S_b + β (Sₐ − Cₐ²)` plus the product of the vector `√β C` with itself, so that
-    /// its inverse has no differences of nearly equal numbers.
+    /// The factors of the symbol of a periodic operator along each axis: for each frequency `[α S, β (S − C²), √β
+    /// C]` with `S` the eigenvalue of minus the second difference and `√−1 C` that of the central difference. The
+    /// symbol is the diagonal matrix of `dₐ = γ + Σ_b α S_b + β (Sₐ − Cₐ²)` plus the product of the vector `√β C`
+    /// with itself, so that its inverse has no differences of nearly equal numbers.
     pub(crate) fn symbol(&self, dims: Dims) -> [Vec<[f32; 3]>; 3] {
         let eigenvalues = self.eigenvalues(dims);
         [0, 1, 2].map(|axis| {
@@ -194,14 +193,14 @@ pub(crate) struct Factors {
     pub(crate) is_mixed: bool,
     /// Of the field itself.
     pub(crate) gamma: f32,
-    /// What a voxel's own value counts in all, for each component.
+    /// The diagonal of the operator, for each component.
     pub(crate) diagonal: [f64; 3],
 }
 
 impl Factors {
-    /// What relaxation by `omega` makes of a value `c` of component `own` with the sum `s` of the force
-    /// and the neighbours' parts: `keep c + take s`. As `(take, keep)`, which fit each other to the
-    /// rounding of the one that is last rounded.
+    /// The result of relaxation by `omega` for a value `c` of component `own` with the sum `s` of the force and the
+    /// neighbours' parts: `keep c + take s`. As `(take, keep)`, which match each other up to the rounding of the
+    /// one that is rounded last.
     pub(crate) fn relaxing(&self, own: usize, omega: f64) -> (f32, f32) {
         let take = (omega / self.diagonal[own]) as f32;
         let around = 2.0 * self.second[own].iter().map(|&w| f64::from(w)).sum::<f64>();

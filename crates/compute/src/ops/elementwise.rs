@@ -1,4 +1,4 @@
-//! Fused operations on the elements of several buffers: one pass over memory however many inputs.
+//! Fused elementwise operations on several buffers: one pass over memory however many inputs.
 
 use voxalign_compute_macros::forwarded;
 

@@ -1,4 +1,4 @@
-//! Expressions: what is computed at each element, as a value that programs can build.
+//! Elementwise expressions, as values that programs can build.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 use std::sync::Arc;

@@ -126,8 +126,8 @@ pub fn check_gaussian(
     }
 }
 
-/// The weights of the window by which an axis is filtered, from the centre to one side; none where it is
-/// filtered recursively. Every device asks here, so that all compute the same sums.
+/// The weights of the filter window of an axis, from the centre to one side; none where it is filtered recursively.
+/// Every device uses these, so that all compute the same sums.
 pub fn window(sigma: f64, method: GaussianMethod) -> Option<Vec<f64>> {
     match method {
         GaussianMethod::Fir => Some(fir_weights(sigma)),

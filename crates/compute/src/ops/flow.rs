@@ -1,5 +1,4 @@
-//! Displacement fields that flow along velocities, the forces that drive them, and what measures
-//! them.
+//! Displacement fields that flow along velocities, the forces that drive them, and their measures.
 //!
 //! A vector field over `n` voxels is one buffer of `3 n` elements: all x, then all y, then all z
 //! components; displacements are in voxels of their own grid.
@@ -12,16 +11,16 @@ use crate::error::{ComputeError, Result, check_len, voxels};
 use crate::ops::resample::check_source;
 use crate::ops::stencil::{check_spacing, laplacian_factors};
 
-/// How far a field is moved on: by `factor · scale[a]` times component `a` of the velocity.
+/// The step of a field: `factor · scale[a]` times component `a` of the velocity.
 #[forwarded]
 pub struct Step<'a, D: Memory> {
     /// Voxels for a unit of velocity along each axis.
     pub scale: [f64; 3],
-    /// What sets the factor; 1 without.
+    /// The source of the factor; 1 without.
     pub limit: Option<Limit<'a, D>>,
 }
 
-/// A factor that follows from the largest velocity, which the device knows.
+/// A factor that follows from the largest velocity, which is on the device.
 #[forwarded]
 pub struct Limit<'a, D: Memory> {
     /// A buffer with the largest velocity at `index`.
@@ -152,8 +151,8 @@ pub trait Flow: Memory {
         out: &mut Self::Buffer<f32>,
     ) -> Result<()>;
 
-    /// How far each displacement leads out of the grid, voxels: the distance of `i + u[i]` from the box
-    /// of the centres of the voxels, 0 within it.
+    /// How far each displacement points out of the grid, voxels: the distance of `i + u[i]` from the box of the
+    /// centres of the voxels, 0 within it.
     ///
     /// # Errors
     /// Wrong lengths or sizes, of which those of [`check_source`] are the limits.
@@ -164,8 +163,8 @@ pub trait Flow: Memory {
         out: &mut Self::Buffer<f32>,
     ) -> Result<()>;
 
-    /// Brings each vector a part of the way to that of another field, or to zero without one:
-    /// `v[a][i] += weight[i] (other[a][i] − v[a][i])`.
+    /// Moves each vector part of the way to that of another field, or to zero without one: `v[a][i] += weight[i]
+    /// (other[a][i] − v[a][i])`.
     ///
     /// # Errors
     /// Wrong lengths.

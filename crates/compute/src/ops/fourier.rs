@@ -85,8 +85,8 @@ pub fn spectrum_len(dims: Dims) -> Result<usize> {
     Ok(2 * (dims[0] / 2 + 1) * dims[1] * dims[2])
 }
 
-/// Checks the lengths of one or more images and of their spectra; the voxels of an image, and how
-/// many images there are.
+/// Checks the lengths of one or more images and of their spectra; returns the voxels of an image, and the number of
+/// images.
 ///
 /// # Errors
 /// Wrong lengths or sizes.
@@ -100,8 +100,8 @@ pub fn check_transform(
     Ok((n, images))
 }
 
-/// Checks the length of one or more images, one after the other; the voxels of an image, and how
-/// many images there are.
+/// Checks the length of one or more images, one after the other; returns the voxels of an image, and the number of
+/// images.
 ///
 /// # Errors
 /// Wrong lengths or sizes.

@@ -1,5 +1,5 @@
-//! Exponential, logarithm and power, written so that a loop over them can be vectorised, and so
-//! that they give the same bits everywhere. They are computed in `f64` to some 10⁻¹⁰ and then rounded.
+//! Exponential, logarithm and power, written so that loops over them vectorise and give the same bits
+//! everywhere. They are computed in `f64` to about 10⁻¹⁰ and then rounded.
 
 use std::f64::consts::{LN_2, LOG2_E, SQRT_2};
 

@@ -1,4 +1,4 @@
-//! Expressions as sequences of operations, each part once: what every backend compiles.
+//! Expressions as sequences of operations with common parts shared: the input of every backend's compiler.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ pub(crate) enum Value {
     Scalar(usize),
     /// The element of an input.
     Input(usize),
-    /// What an operation before has given.
+    /// The result of an earlier operation.
     Result(usize),
 }
 
@@ -56,7 +56,7 @@ impl Linear {
 }
 
 struct Builder {
-    /// How many inputs, parameters and scalars there are.
+    /// The numbers of inputs, parameters and scalars.
     given: [usize; 3],
     operations: Vec<Operation>,
     known: HashMap<Operation, Value>,
@@ -74,7 +74,7 @@ impl Builder {
             return Err(ComputeError::argument(
                 "depth of an expression",
                 format!("more than {MAX_DEPTH}"),
-                "at most that; evaluate a part of it first",
+                "at most that; evaluate part of it first",
             ));
         };
         let [inputs, params, scalars] = self.given;

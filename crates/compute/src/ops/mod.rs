@@ -1,4 +1,4 @@
-//! The families of operators: traits with the mathematics in their docs, one file a family.
+//! The operator families: traits with the mathematics in their docs, one file for each family.
 //!
 //! | family | operators |
 //! |---|---|

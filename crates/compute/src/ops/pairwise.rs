@@ -1,5 +1,5 @@
-//! Sums over all pairs of points of two sets, by a kernel of their distance: the inner products of currents and
-//! varifolds, point by point.
+//! Sums over all pairs of points of two sets, weighted by a kernel of their distance: the inner products of
+//! currents and varifolds.
 //!
 //! With `m` targets `x`, `n` sources `y` and weights `β` of some components, the sums are `γ_i = Σ_j k(x_i, y_j) β_j`
 //! (L. K. Ha, 2011, equation 3.7). They take `m n` evaluations: they are exact, and the reference for what is quicker.
@@ -39,7 +39,7 @@ impl RadialKernel {
         }
     }
 
-    /// What coordinates are multiplied by, so that the kernel is `2^(−r²)`, or `1 / (1 + r²)`.
+    /// The scale of coordinates with which the kernel is `2^(−r²)`, or `1 / (1 + r²)`.
     pub(crate) fn scale(&self) -> f64 {
         match self.shape {
             KernelShape::Gaussian => std::f64::consts::LOG2_E.sqrt() / self.width,
@@ -47,7 +47,7 @@ impl RadialKernel {
         }
     }
 
-    /// What `Σ_j (k or k²) (β_j · α_i) (x_i − y_j)` in scaled coordinates is multiplied by for the derivative.
+    /// The factor of `Σ_j (k or k²) (β_j · α_i) (x_i − y_j)` in scaled coordinates for the derivative.
     pub(crate) fn derivative_factor(&self) -> f64 {
         -2.0 / (self.width * self.width * self.scale())
     }
@@ -103,7 +103,7 @@ pub trait Pairwise: Memory {
     ) -> Result<()>;
 }
 
-/// How many there are of what is summed.
+/// The numbers of targets, sources and components.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sizes {
     pub(crate) targets: usize,

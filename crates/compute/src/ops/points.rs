@@ -1,4 +1,4 @@
-//! Points: affine maps of them and of covectors, displacements that carry them, what pulls them, and where they are.
+//! Points: affine maps of points and covectors, displacement by fields, forces at points, and bounds.
 
 use voxalign_compute_macros::forwarded;
 
@@ -8,8 +8,8 @@ use crate::AffineMap;
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::{ComputeError, Result, check_len};
 
-/// What carries points: a point `p`, in voxels of a lattice, goes to `A (p + S u(p)) + b`, with the displacement `u(p)` of the
-/// lattice there.
+/// A map of points: a point `p`, in voxels of a lattice, goes to `A (p + S u(p)) + b`, with the displacement `u(p)`
+/// of the lattice there.
 #[forwarded]
 pub struct Carriage<'a, D: Memory> {
     /// The displacement `u` of every voxel: three components.
@@ -25,15 +25,15 @@ pub struct Carriage<'a, D: Memory> {
 /// How forces at points are held back, for one field that they are added to; see [`Points::push_points`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
-    /// What their components are multiplied by before anything else.
+    /// The factors of their components, applied first.
     pub factors: [f64; 3],
     /// The largest step of a point, voxels.
     pub step: f64,
     /// Voxels that a unit of velocity makes; none where a unit is a voxel, and each point goes as far as its energy asks for.
     pub pace: Option<f64>,
-    /// What all forces are multiplied by.
+    /// The factor of all forces.
     pub share: f64,
-    /// What the stiffness is multiplied by.
+    /// The factor of the stiffness.
     pub stiffness: f64,
 }
 
@@ -55,8 +55,8 @@ impl Bounds {
         [held(0, x), held(1, y), held(2, z)]
     }
 
-    /// What is computed with: the units of velocity that make a voxel, or none, the factors of forces and of the stiffness,
-    /// the step, and the unit of what is left.
+    /// The numbers of the computation: the units of velocity that make a voxel, or none, the factors of forces and
+    /// of the stiffness, the step, and the unit of the residual.
     pub(crate) fn numbers(&self) -> [f64; 5] {
         let (inverse, unit) = self.pace.map_or((0.0, 1.0), |pace| (1.0 / pace, 1.0 / pace));
         [inverse, self.share, self.share * self.stiffness, self.step, unit]
@@ -158,9 +158,9 @@ pub trait Points: Memory {
         out: &mut [&mut Self::Buffer<f32>],
     ) -> Result<()>;
 
-    /// Pairs of points that pull at each other: `covectors = k (p − q)` for every point `p` of `points` and that of the same
-    /// number, `q`, of `to`, with a stiffness `k` for each of the three components of all; and their energy `Σ k (p − q)² / 2`,
-    /// which is added to `energy` where `add` says so, else written there.
+    /// Pairs of points that attract each other: `covectors = k (p − q)` for every point `p` of `points` and that of
+    /// the same number, `q`, of `to`, with a stiffness `k` for each of the three components of all; and their
+    /// energy `Σ k (p − q)² / 2`, which is added to `energy` if `add`, else written there.
     ///
     /// # Errors
     /// Lengths that differ or are no multiple of 3; an energy that is not one number.
@@ -175,8 +175,8 @@ pub trait Points: Memory {
         energy: &mut Self::Buffer<f64>,
     ) -> Result<()>;
 
-    /// Where points are: how many have a coordinate that is not finite, the smallest coordinates of the others along x, y
-    /// and z, and the largest: seven numbers. Of no points the smallest are +∞ and the largest −∞.
+    /// Bounds of points: how many have a coordinate that is not finite, the smallest coordinates of the others
+    /// along x, y and z, and the largest: seven numbers. Without points the smallest are +∞ and the largest −∞.
     ///
     /// # Errors
     /// A length that is no multiple of 3, or an output that has not room for seven numbers.
@@ -212,7 +212,8 @@ pub fn check_points(map: &AffineMap, points: usize, out: usize) -> Result<usize>
     Ok(count)
 }
 
-/// Checks the arguments of [`Points::carry_points`] and [`Points::pull_back`]; the numbers of what it is about.
+/// Checks the arguments of [`Points::carry_points`] and [`Points::pull_back`]; returns the numbers of points and
+/// voxels.
 ///
 /// # Errors
 /// As there.
@@ -232,7 +233,7 @@ pub(crate) fn check_carriage<D: Memory>(
     }
 }
 
-/// Checks the arguments of [`Points::push_points`], given the lengths of what points have and of the fields.
+/// Checks the arguments of [`Points::push_points`], given the lengths of the buffers of points and of the fields.
 ///
 /// # Errors
 /// As there.

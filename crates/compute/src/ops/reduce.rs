@@ -1,4 +1,4 @@
-//! Reductions: numbers that sum up whole buffers, several of them in one pass.
+//! Reductions of whole buffers to numbers, several of them in one pass.
 
 use voxalign_compute_macros::forwarded;
 
@@ -30,7 +30,7 @@ pub enum Reduction {
     Max(usize),
     /// The largest absolute value of the elements that are numbers.
     MaxAbs(usize),
-    /// How many elements are infinite or not a number.
+    /// The number of elements that are infinite or NaN.
     CountNonFinite(usize),
 }
 

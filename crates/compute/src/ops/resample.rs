@@ -1,4 +1,4 @@
-//! Resampling: values of an image between its voxels, by reverse mapping.
+//! Resampling by reverse mapping: interpolation of an image between its voxels.
 //!
 //! An output grid, a map from its indices to positions of the input grid, and a rule of
 //! interpolation. Voxel `i` of an axis of `n` voxels covers the positions from `i − ½` to `i + ½`,
@@ -276,8 +276,7 @@ pub fn check_warp(
     field.map_or(Ok(()), |field| check_len("field", 3 * n, field))
 }
 
-/// Checks the arguments of [`Resample::compose_fields`], and gives the inverse of the linear part of
-/// the map.
+/// Checks the arguments of [`Resample::compose_fields`]; returns the inverse of the linear part of the map.
 ///
 /// # Errors
 /// As there.
@@ -296,8 +295,7 @@ pub fn check_compose(
     Ok(inverse)
 }
 
-/// Checks the arguments of [`Resample::resample_field`], and gives the inverse of the linear part of
-/// the map.
+/// Checks the arguments of [`Resample::resample_field`]; returns the inverse of the linear part of the map.
 ///
 /// # Errors
 /// As there.

@@ -113,7 +113,7 @@ pub(crate) fn largest_weight<D: Reduce>(
     if weights.is_empty() { Ok(0.0) } else { Ok(summary(device, weights)?.most) }
 }
 
-/// What weights sum up to, and the largest.
+/// The sum of weights, and the largest.
 struct Summary {
     total: f64,
     most: f64,

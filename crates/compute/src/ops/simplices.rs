@@ -1,5 +1,5 @@
-//! The elements of discrete curves and surfaces as vector-valued Dirac masses, and the derivative of what is made of
-//! them: what currents and varifolds see of a mesh.
+//! The elements of discrete curves and surfaces as vector-valued Dirac masses, for currents and varifolds, and
+//! the derivative of functions of them.
 //!
 //! An element has a centre, the mean of its corners, and a moment:
 //!
@@ -20,7 +20,7 @@ use voxalign_compute_macros::forwarded;
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::{ComputeError, Result, check_len};
 
-/// What elements are, and what is seen of them.
+/// The kinds of elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Element {
     /// Segments of curves, with their direction.
@@ -67,7 +67,7 @@ impl Element {
 pub struct Incidence<'a, D: Memory> {
     /// One more than there are vertices.
     pub starts: &'a D::Buffer<u32>,
-    /// As many as there are corners.
+    /// One per corner.
     pub corners: &'a D::Buffer<u32>,
 }
 

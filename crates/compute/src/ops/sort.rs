@@ -1,4 +1,4 @@
-//! Stable sorting of keys, alone or with a number beside each.
+//! Stable sorting of keys, with or without a value for each.
 //!
 //! Every key type has a map to unsigned integers that keeps the order: integers with a sign have
 //! that bit turned over; of negative floats all bits are turned over and of the others the sign.
@@ -19,10 +19,10 @@ use crate::error::{ComputeError, Result, check_len};
 pub trait SortKey: Element {
     /// The bits of the type.
     const BITS: u32;
-    /// The bits that are turned over where the highest bit is set.
+    /// The bits that are inverted where the highest bit is set.
     #[doc(hidden)]
     const TURNED_IF_NEGATIVE: u64;
-    /// The bits that are turned over always, after that.
+    /// The bits that are always inverted, after that.
     #[doc(hidden)]
     const TURNED: u64;
     /// Whether this is [`f32`].
@@ -60,15 +60,14 @@ keys! {
     f32, u32, f32::to_bits, (1 << 31) - 1, 1 << 31, true;
 }
 
-/// What is known of the range of the keys.
+/// The range of the keys.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum KeyRange<K> {
     /// Nothing: all bits of the keys are sorted.
     Full,
-    /// The keys lie from `low` to `high`, both included. A key outside counts as the nearer end:
-    /// such keys come first, or last, together with those that equal the end, in the order of the
-    /// input.
+    /// The keys are between `low` and `high`, both included. A key outside counts as the nearer end: such keys come
+    /// first, or last, together with those that equal the end, in the order of the input.
     Known {
         /// The least key.
         low: K,
@@ -79,11 +78,10 @@ pub enum KeyRange<K> {
     /// result, so it pays where the range is likely to be small; a range within 24 bits of 32 saves
     /// one pass of four.
     Measured,
-    /// For `f32`, an approximate sort by 24 bits: the measured range `[a, b]` of the finite keys is
-    /// mapped linearly to integers of 24 bits, and keys are sorted by these. Keys that differ by
-    /// less than `(b - a) · 2⁻²³` may stay in the order of the input, all others are sorted.
-    /// `-NaN` and `-inf` come first, `inf` and `NaN` last, each two as if they were equal. Keys and
-    /// values themselves come out unchanged. There is no wait.
+    /// For `f32`, an approximate sort by 24 bits: the measured range `[a, b]` of the finite keys is mapped linearly
+    /// to integers of 24 bits, and keys are sorted by these. Keys that differ by less than `(b - a) · 2⁻²³` may
+    /// stay in the order of the input, all others are sorted. `-NaN` and `-inf` come first, `inf` and `NaN` last,
+    /// each two as if they were equal. Keys and values themselves are unchanged. The host does not wait.
     Approximate24,
 }
 
@@ -100,9 +98,8 @@ pub enum KeyRange<K> {
 /// for [`KeyRange::Approximate24`] with keys that are not `f32`; [`ComputeError::OutOfMemory`].
 #[forwarded]
 pub trait Sort: Memory {
-    /// Sorts `keys` with the `values` beside them, to `sorted_keys` and `sorted_values`. Without
-    /// values these are the positions `0, 1, …`, so that `sorted_values` tells where each of the
-    /// sorted keys was.
+    /// Sorts `keys` with their `values` to `sorted_keys` and `sorted_values`. Without values these are the
+    /// positions `0, 1, …`, so that `sorted_values` gives the original position of each sorted key.
     ///
     /// # Errors
     /// As said at [`Sort`].

@@ -1,4 +1,4 @@
-//! Values between the voxels of a grid and at points: interpolation by splines, linear or cubic, and its exact adjoint.
+//! Spline interpolation, linear or cubic, between the voxels of a grid and points, and its exact adjoint.
 //!
 //! A point has a position in voxels of the grid and lies in a cell. With [linear](Spline::Linear) weights each of the eight
 //! voxels of the cell has a weight `w_v(p) = Πₐ (1 − |pₐ − vₐ|)`, with [cubic](Spline::Cubic) ones each of the 64 around it.
@@ -28,10 +28,10 @@ pub const MOST_POINTS: usize = (1 << 28) - 1;
 /// The most voxels of a grid.
 const MOST_VOXELS: usize = i32::MAX as usize;
 
-/// Beyond these a position of a wrapped grid is no place.
+/// Positions of a wrapped grid beyond these are invalid.
 pub(crate) const FARTHEST: f32 = (1 << 22) as f32;
 
-/// What is beyond the voxels of a grid.
+/// The boundary condition: values beyond the voxels of a grid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Beyond {
     /// Nothing: points farther than half a voxel from it have the value zero, and give nothing. Nearer ones are moved
@@ -71,7 +71,7 @@ impl Spline {
 pub struct Lattice {
     /// Its sizes.
     pub dims: Dims,
-    /// What is beyond them.
+    /// The boundary condition.
     pub beyond: Beyond,
     /// The weights of its voxels.
     pub spline: Spline,
@@ -88,9 +88,9 @@ impl Lattice {
 /// How a GPU adds up what meets at a voxel. All give the same bits, and the CPU has one of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum SplatScheme {
-    /// Points that are near each other in the list add in shared memory what their voxels get, which is then added to
-    /// memory once; where the points of a block are too far apart for that, they add it to memory one by one. What is
-    /// done follows from the positions of a block alone.
+    /// Points that are adjacent in the list add their contributions in shared memory, which is then added to memory
+    /// once; where the points of a block are too far apart for that, they add them to memory one by one. The choice
+    /// follows from the positions of a block alone.
     #[default]
     Shared,
     /// Each point adds to memory.
@@ -104,7 +104,8 @@ impl SplatScheme {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Shared, Self::Atomic, Self::Sorted];
 
-    /// The bytes that it takes on a GPU beside input and output, for so many points and numbers of voxels, roughly.
+    /// The bytes that it takes on a GPU in addition to input and output, for these numbers of points and voxels,
+    /// roughly.
     #[must_use]
     pub fn bytes(self, points: usize, numbers: usize, spline: Spline) -> u64 {
         let sums = 8 * numbers as u64;
@@ -209,7 +210,7 @@ pub trait Splat: Memory {
 pub(crate) const ORIGIN_STEPS: usize = 30;
 pub(crate) const ORIGIN_NEAR: f64 = 1e-4;
 
-/// How many there are of what an operator is about.
+/// The numbers of points and voxels of an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) points: usize,
@@ -217,7 +218,8 @@ pub(crate) struct Extent {
     pub(crate) components: usize,
 }
 
-/// Checks the arguments of the operators; `image` and `values` are the lengths of what is on the grid and at points.
+/// Checks the arguments of the operators; `image` and `values` are the lengths of the values on the grid and at
+/// points.
 pub(crate) fn check(
     Lattice { dims, spline, .. }: Lattice,
     positions: usize,
@@ -263,7 +265,7 @@ pub(crate) fn check_origins(
     Ok(extent.points)
 }
 
-/// The bits that the largest contribution of so many points takes.
+/// The number of bits of the largest contribution of this many points.
 pub(crate) fn bits_for(points: usize) -> i32 {
     let count = usize::BITS - points.saturating_sub(1).leading_zeros();
     50.min(62 - count as i32)

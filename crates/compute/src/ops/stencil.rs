@@ -39,11 +39,10 @@ pub trait Stencil: Memory {
         out: &mut Self::Buffer<f32>,
     ) -> Result<()>;
 
-    /// The Laplacian, the sum over the axes of second differences
-    /// `(s[i+1] − 2 s[i] + s[i−1]) / h²` with the `spacing` h of each axis; before the first and
-    /// after the last voxel the image goes on with the value there. Symmetric, and the same as the
-    /// divergence by one-sided differences of a gradient that is zero across the border. Along an
-    /// axis of size 1 there is nothing to add, so that of a 2D image has five points.
+    /// The Laplacian, the sum over the axes of second differences `(s[i+1] − 2 s[i] + s[i−1]) / h²` with the
+    /// `spacing` h of each axis; before the first and after the last voxel the image continues with the value
+    /// there. Symmetric, and equal to the divergence by one-sided differences of a gradient that is zero across the
+    /// border. An axis of size 1 adds nothing, so that the stencil of a 2D image has five points.
     ///
     /// # Errors
     /// Wrong lengths or sizes; a spacing that is zero or not finite, or whose square is not.
@@ -55,9 +54,9 @@ pub trait Stencil: Memory {
         out: &mut Self::Buffer<f32>,
     ) -> Result<()>;
 
-    /// The determinant of the derivative of `i + u[i]` for displacements `u` in voxels of their
-    /// grid, by the differences of [`gradient`](Self::gradient): how much the volume grows; not above zero where the
-    /// mapping folds.
+    /// The determinant of the derivative of `i + u[i]` for displacements `u` in voxels of their grid, by the
+    /// differences of [`gradient`](Self::gradient): the volume scale factor; not above zero where the mapping
+    /// folds.
     ///
     /// # Errors
     /// Wrong lengths or sizes.
@@ -131,7 +130,7 @@ pub fn laplacian_factors(spacing: [f64; 3]) -> Result<[f32; 3]> {
     match factors.iter().position(|f| !f.is_normal()) {
         None => Ok(factors),
         Some(a) => {
-            let expected = "such that one over its square is a normal number in single precision";
+            let expected = "such that its inverse square is a normal number in single precision";
             Err(ComputeError::argument("spacing", spacing[a], expected))
         }
     }

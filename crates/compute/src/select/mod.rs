@@ -1,4 +1,4 @@
-//! Which device computes: what a user asks for, and a device of whatever backend was chosen.
+//! Selection of a device at run time by a user's request.
 //!
 //! Algorithms are generic over [`Device`](crate::Device) and know no backend. A program that chooses
 //! at run time opens a [`DeviceChoice`]: what comes out is a device, too, which forwards each call to the one
@@ -31,7 +31,7 @@ use crate::error::{ComputeError, Result};
 use std::fmt;
 use std::str::FromStr;
 
-/// What the user asks for.
+/// The user's request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DeviceChoice {
     /// The first GPU that can be used, else the CPU.
@@ -103,7 +103,7 @@ pub enum AnyDevice {
 }
 
 impl AnyDevice {
-    /// What [`DeviceChoice`] calls it.
+    /// Its name in [`DeviceChoice`].
     #[must_use]
     pub fn choice(&self) -> DeviceChoice {
         match self {
@@ -112,7 +112,7 @@ impl AnyDevice {
         }
     }
 
-    /// What is known of the GPU, where it is one.
+    /// Facts about the GPU, where it is one.
     #[must_use]
     pub fn gpu(&self) -> Option<&GpuInfo> {
         match self {

@@ -1,15 +1,15 @@
-//! The memory of the machine, read without asking for any.
+//! The host's memory, read without allocating.
 
 use std::fs::File;
 use std::io::Read;
 use std::str::FromStr;
 
-/// The memory that this process can have, in bytes, where the system tells.
+/// The memory of this process, in bytes, where the system reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HostMemory {
     /// All of it.
     pub total: Option<u64>,
-    /// What can be had now.
+    /// Available now.
     pub free: Option<u64>,
 }
 
@@ -58,7 +58,7 @@ fn number<T: FromStr>(text: &str, name: &str) -> Option<T> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// What `f` finds in the beginning of a file.
+/// The result of `f` for the beginning of a file.
 fn with_text<R>(path: &str, f: impl FnOnce(&str) -> R) -> Option<R> {
     let mut buffer = [0; 4096];
     let mut file = File::open(path).ok()?;

@@ -1,5 +1,5 @@
-//! Memory that can be refused: what grows with an image is asked for here, so that a machine without
-//! enough of it leads to an error and not to the end of the program.
+//! Allocations that can fail: memory that grows with an image is allocated here, so that running out of it is
+//! an error and does not abort the program.
 //!
 //! ```
 //! use voxalign_image::memory;
@@ -19,7 +19,7 @@ use thiserror::Error;
 
 pub use host::{HostMemory, address_space, host};
 
-/// Memory that was asked for and could not be had.
+/// A memory request that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
     "out of memory: {} more were needed{}",
@@ -29,7 +29,7 @@ pub use host::{HostMemory, address_space, host};
 pub struct OutOfMemory {
     /// The bytes of the request; `u64::MAX` where they do not fit.
     pub bytes: u64,
-    /// The bytes that were free, where the system tells.
+    /// The bytes that were free, where the system reports it.
     pub free: Option<u64>,
 }
 
@@ -57,9 +57,9 @@ pub type Result<T> = std::result::Result<T, OutOfMemory>;
 /// the system may promise more than it has, and would end the process when it is touched.
 const CHECKED_BYTES: u64 = 1 << 28;
 
-/// Requests of at least this many bytes are granted only where [`MARGIN`] bytes are left after them. What the
-/// runtime and the C library ask for by themselves, as when a thread uses something of its own for the first
-/// time, cannot be refused: the process would end.
+/// Requests of at least this many bytes are granted only if [`MARGIN`] bytes are left after them. Memory that the
+/// runtime and the C library request by themselves, as when a thread uses something of its own for the first time,
+/// cannot be refused: the process would end.
 const LARGE_BYTES: u64 = 1 << 20;
 const MARGIN: usize = 1 << 20;
 
@@ -104,17 +104,17 @@ fn is_margin_left() -> bool {
 
 /// The stack of a thread, and what the system and the runtime add to it, bytes.
 const STACK: usize = (2 << 20) + (96 << 10);
-/// What is left for all else: what other threads ask for while these start, and tables that a thread makes when it begins.
+/// The reserve: what other threads request while these start, and tables that a thread allocates when it begins.
 const SPARE: usize = 8 << 20;
 
-/// The bytes that there must be to start so many threads.
+/// The bytes needed to start this many threads.
 #[must_use]
 pub fn needed_by_threads(threads: usize) -> usize {
     threads.saturating_mul(STACK).saturating_add(SPARE)
 }
 
-/// Checks that there is memory to start so many threads. A thread that begins without what the runtime needs
-/// beside its stack ends the program, so that it is not tried.
+/// Checks that there is memory to start this many threads. A thread that lacks the memory that the runtime needs
+/// besides its stack aborts the program, so it must not be started.
 ///
 /// # Errors
 /// [`OutOfMemory`].
@@ -167,7 +167,7 @@ pub fn copied<T: Clone>(values: &[T]) -> Result<Vec<T>> {
     Ok(vector)
 }
 
-/// What an iterator gives; the memory is asked for at once where its length is known.
+/// Collects an iterator; the memory is requested at once where its length is known.
 ///
 /// # Errors
 /// [`OutOfMemory`].
@@ -185,7 +185,7 @@ pub fn collected<T>(values: impl IntoIterator<Item = T>) -> Result<Vec<T>> {
     Ok(vector)
 }
 
-/// What a parallel iterator of known length gives, in its order.
+/// Collects a parallel iterator of known length, in order.
 ///
 /// # Errors
 /// [`OutOfMemory`].

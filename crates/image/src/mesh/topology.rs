@@ -1,4 +1,4 @@
-//! How the parts of a mesh hang together.
+//! The topology of meshes.
 
 use super::Mesh;
 use crate::error::Result;

@@ -19,7 +19,7 @@ pub struct Residuals {
     pub mean: f64,
     /// The largest, mm.
     pub largest: f64,
-    /// What a residual may be at most, mm.
+    /// The tolerance of residuals, mm.
     pub tolerance: f64,
     /// Voxels over it.
     pub unconverged: usize,
@@ -27,13 +27,13 @@ pub struct Residuals {
 
 /// Newton steps at most.
 const ITERATIONS: usize = 50;
-/// Accuracy of the inversion at which a voxel counts as done, as a part of the smallest spacing.
+/// Accuracy of the inversion at which a voxel counts as converged, as a fraction of the smallest spacing.
 const TOLERANCE: f64 = 1e-4;
 /// The smallest part of a step that is tried.
 const SMALLEST_STEP: f64 = 1.0 / 256.0;
 /// Relative to a map that moves nothing, the determinant below which Newton's step is not used.
 const SMALLEST_DETERMINANT: f64 = 0.02;
-/// An inverse of which more than one voxel in so many does not converge is none.
+/// An inverse fails if more than one voxel in this many does not converge.
 const UNCONVERGED: usize = 1000;
 
 impl Displacement {
@@ -61,9 +61,8 @@ impl Displacement {
         point + self.field.sample(point).unwrap_or_else(Vector3::zeros)
     }
 
-    /// The point that [`apply`](Self::apply) carries to the given one, and by how many mm it misses.
-    /// Found as the displacements of [`inverse`](Self::inverse); points outside the grid stay where
-    /// they are.
+    /// The point that [`apply`](Self::apply) maps to the given one, and its residual, mm. Found as the
+    /// displacements of [`inverse`](Self::inverse); points outside the grid stay where they are.
     #[must_use]
     pub fn apply_inverse(&self, point: Vector3<f64>) -> (Vector3<f64>, f64) {
         let index = self.field.grid().world_to_index(point);
@@ -101,9 +100,9 @@ impl Displacement {
         self.solved(VectorField::try_zeros(self.field.grid().clone())?, true)
     }
 
-    /// As [`inverse_with_residuals`](Self::inverse_with_residuals), from a start that is nearly the
-    /// inverse: its displacements *in voxels*, other than those of fields elsewhere, on the grid of
-    /// this field. A start of other sizes is left aside.
+    /// As [`inverse_with_residuals`](Self::inverse_with_residuals), from a start that is nearly the inverse: its
+    /// displacements *in voxels*, unlike those of other fields, on the grid of this field. A start of other sizes
+    /// is ignored.
     ///
     /// # Errors
     /// [`ImageError::OutOfMemory`].
@@ -121,7 +120,7 @@ impl Displacement {
         tolerance(&self.field)
     }
 
-    /// The inverse in the place of its start, or from `neighbours`.
+    /// The inverse, written over its start, or from `neighbours`.
     fn solved(
         &self,
         mut inverse: VectorField,
@@ -158,10 +157,10 @@ impl Displacement {
         Ok((Displacement { field: inverse }, all))
     }
 
-    /// How far the voxels of this field's grid are from where they were after this transform and
-    /// then `inverse`, mm. Voxels that this transform carries out of the grid of `inverse`, where
-    /// it is not known, are left out. More than the `tolerance` in mm is what folds make, where several
-    /// places end at one; [`Residuals::unconverged`] counts such voxels.
+    /// The inverse-consistency error at the voxels of this field's grid, mm: their distance from where they were
+    /// after this transform and then `inverse`. Voxels that this transform moves out of the grid of `inverse`,
+    /// where it is not known, are left out. More than the `tolerance` in mm means folds, where several points end
+    /// at one; [`Residuals::unconverged`] counts such voxels.
     ///
     /// # Errors
     /// [`ImageError::OutOfMemory`].
@@ -242,7 +241,7 @@ struct Solver<'a> {
 struct Solution {
     /// In voxels.
     offset: Vector3<f64>,
-    /// What is left, mm.
+    /// The residual, mm.
     error: f64,
 }
 

@@ -51,7 +51,7 @@ impl Rigid {
 pub struct Similarity {
     /// The rigid part.
     pub rigid: Rigid,
-    /// The factor by which lengths grow; positive.
+    /// The length scale factor; positive.
     pub scale: f64,
 }
 
@@ -202,9 +202,9 @@ impl Transform {
         })
     }
 
-    /// The fixed world position that this transform carries to the given moving one, and how far in mm
-    /// the fields on the way to it are from being undone; for points, more exact than the
-    /// [`inverse`](Self::inverse) of a field, which is known at its voxels only, and faster.
+    /// The fixed world position that this transform maps to the given moving one, and the residual in mm of undoing
+    /// the fields on the way to it; for points, more accurate than the [`inverse`](Self::inverse) of a field, which
+    /// is known at its voxels only, and faster.
     ///
     /// # Errors
     /// [`ImageError::Singular`] for a linear part without inverse.
@@ -276,7 +276,7 @@ impl Transform {
     }
 }
 
-/// How far a transform and its inverse are from undoing each other.
+/// The inverse-consistency error of a transform and its inverse.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct InverseConsistency {
     /// Mean distance, mm.
@@ -379,8 +379,8 @@ mod tests {
         ));
     }
 
-    /// A point of the moving image goes to the fixed world through the inverse: the voxel of the
-    /// resampled image that shows it lies there.
+    /// A point of the moving image goes to the fixed world through the inverse, to the voxel of the resampled image
+    /// that shows it.
     #[test]
     fn points_go_through_the_inverse() {
         let t = Transform::Rigid(rigid());

@@ -1,4 +1,4 @@
-//! An affine map in the words of its parts.
+//! Decomposition of an affine map into translation, rotation, scales and shears.
 
 use crate::affine::Affine;
 use nalgebra::{Matrix3, Rotation3, Vector3};

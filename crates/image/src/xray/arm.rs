@@ -1,4 +1,4 @@
-//! Geometries of C-arms and of treatment machines.
+//! Geometries of C-arms and treatment machines.
 
 use super::XrayGeometry;
 use crate::error::Result;
@@ -53,10 +53,10 @@ impl CArm {
         if !(near > 0.0 && far >= near) {
             return Err(super::wrong(
                 &format!(
-                    "a detector {far} mm from the source, and an isocentre {near} mm from it, which is \
-                     a detector in front of the isocentre or behind the source"
+                    "a detector {far} mm from the source and an isocentre {near} mm from it, so the detector is \
+                     in front of the isocentre or behind the source"
                 ),
-                "give distances above 0, that of the detector not below that of the isocentre",
+                "give distances above 0, with the detector no nearer than the isocentre",
             ));
         }
         let middle = [0, 1].map(|a| (self.dims[a] as f64 - 1.0) / 2.0);
@@ -68,8 +68,8 @@ impl CArm {
     }
 }
 
-/// A machine whose source turns about the long axis of a patient who lies on the back with the head to the gantry (LINAC,
-/// simulator). The image is seen from the source (beam's eye view), with the head up.
+/// A machine whose source rotates about the long axis of a patient who lies supine, head first (LINAC, simulator).
+/// The image is seen from the source (beam's eye view), with the head up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gantry {
     /// Distances, isocentre and detector; the angles are not looked at.

@@ -60,7 +60,7 @@ impl XrayGeometry {
         let [source, origin, column, row] = all;
         let view = Self { source, origin, column, row, dims };
         if all.iter().any(|v| v.iter().any(|x| !x.is_finite())) {
-            return Err(wrong("a number that is not finite", "give numbers of millimetres"));
+            return Err(wrong("a number that is not finite", "give finite lengths in mm"));
         }
         if dims.contains(&0) || dims[0].checked_mul(dims[1]).is_none_or(|n| n > MOST_PIXELS) {
             return Err(wrong(
@@ -72,24 +72,24 @@ impl XrayGeometry {
         // Not so of numbers that are too large to be multiplied, either.
         if !(lengths.is_finite() && area > 1e-6 * lengths) {
             return Err(wrong(
-                "steps from column to column and from row to row that are parallel, or none",
-                "give two directions across each other, with the size of a pixel",
+                "column and row steps that are parallel or zero",
+                "give two directions that are not parallel, as long as a pixel is wide and high",
             ));
         }
         let (far, away) = (view.source_to_detector(), (origin - source).norm());
         if !(away.is_finite() && far > 1e-6 * away) {
             return Err(wrong(
                 "a source in the plane of the detector",
-                "give a distance from source to detector above 0",
+                "give a source-to-detector distance above 0",
             ));
         }
         Ok(view)
     }
 
-    /// The geometry of a projection matrix, which maps homogeneous points of the world, mm, to homogeneous pixels (column, row), 0
-    /// at the centre of the first. It says which ray a pixel has, and not where the ray ends: the detector is
-    /// `source_to_detector` mm away, and what lies behind it is not seen. The sign of the matrix does not count; points of
-    /// `in_front` are in front of the source.
+    /// The geometry of a projection matrix, which maps homogeneous points of the world, mm, to homogeneous pixels
+    /// (column, row), 0 at the centre of the first. It determines the ray of a pixel, but not where the ray ends:
+    /// the detector is `source_to_detector` mm away, and anything behind it is not seen. The sign of the matrix
+    /// does not count; points of `in_front` are in front of the source.
     ///
     /// # Errors
     /// A matrix without a source; otherwise as [`new`](Self::new).
@@ -194,14 +194,15 @@ impl XrayGeometry {
         self.place((self.dims[0] as f64 - 1.0) / 2.0, (self.dims[1] as f64 - 1.0) / 2.0)
     }
 
-    /// Where a point is seen: column and row, 0 at the centre of the first pixel; none beside or behind the source.
+    /// The projection of a point: column and row, 0 at the centre of the first pixel; none beside or behind the
+    /// source.
     #[must_use]
     pub fn project(&self, point: Vector3<f64>) -> Option<[f64; 2]> {
         let seen = self.projection() * point.push(1.0);
         (seen.z > 0.0).then(|| [seen.x / seen.z, seen.y / seen.z])
     }
 
-    /// How much larger than it is something at this point is seen; none beside or behind the source.
+    /// The magnification at this point; none beside or behind the source.
     #[must_use]
     pub fn magnification(&self, point: Vector3<f64>) -> Option<f64> {
         let depth = self.normal().dot(&(point - self.source));
@@ -220,9 +221,9 @@ impl XrayGeometry {
         }
     }
 
-    /// The same rays with the plane of the detector at another distance from the source, mm: origin, column and row are scaled
-    /// about the source, and so are the sizes of pixels. Every point is seen where it was, but for what comes to lie
-    /// behind the detector, which is not seen.
+    /// The same rays with the plane of the detector at another distance from the source, mm: origin, column and row
+    /// are scaled about the source, and so are the pixel sizes. Every point is projected to the same pixel, except
+    /// for points that are now behind the detector, which are not seen.
     ///
     /// ```
     /// use voxalign_image::{Vector3, XrayGeometry};
@@ -262,10 +263,10 @@ impl XrayGeometry {
         if dims.contains(&0) || !inside(0) || !inside(1) {
             return Err(wrong(
                 &format!(
-                    "a region of {} x {} pixels from ({}, {}) on, of a detector of {} x {}",
+                    "a region of {} x {} pixels from ({}, {}) of a detector of {} x {}",
                     dims[0], dims[1], first[0], first[1], self.dims[0], self.dims[1]
                 ),
-                "give a region with pixels of the detector alone",
+                "give a region inside the detector",
             ));
         }
         Ok(Self { origin: self.place(first[0] as f64, first[1] as f64), dims, ..*self })

@@ -1,4 +1,4 @@
-//! The course of the construction of an atlas.
+//! The construction loop of an atlas.
 
 use super::cohort::{Cohort, Deaf, Steps};
 use super::construction::{Atlas, Construction, Sink, Times};
@@ -26,7 +26,7 @@ pub fn build<D: Device>(construction: &Construction<'_, D>, sink: &dyn Sink) -> 
     with_cohort_model(&construction.options.matching, Whole { construction, sink })?
 }
 
-/// The iterations of [`build`] alone, for measurements: nothing is made of what they find.
+/// The iterations of [`build`] alone, for measurements; their results are discarded.
 ///
 /// # Errors
 /// As [`build`].
@@ -70,7 +70,7 @@ impl<'a, D: Device> Construction<'a, D> {
         self.options.check()
     }
 
-    /// Checks what the options say of channels, of which there are so many.
+    /// Checks the options against this number of channels.
     fn check_channels(&self, channels: usize) -> Result<()> {
         let found = self.options.channels.len();
         match found == 0 || found == channels {

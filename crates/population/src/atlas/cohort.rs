@@ -1,4 +1,4 @@
-//! All subjects of an atlas, on the devices of all ranks, and the template that is their mean.
+//! All subjects of an atlas, on the devices of all ranks, and the template, their mean.
 
 use super::construction::Construction;
 use super::crew::{Changes, Crew, Post, Visit};
@@ -66,8 +66,8 @@ pub(super) fn parts(subjects: &[Subject]) -> Vec<f64> {
     subjects.iter().map(|s| s.weight / total).collect()
 }
 
-/// Bytes of a device beside the subjects and what steps share: what is needed at the end, where the fields
-/// of a subject are settled.
+/// Bytes of a device in addition to the subjects and the workspace of steps: those needed at the end, where the
+/// fields of a subject are settled.
 fn at_the_end(voxels: u64) -> u64 {
     4 * 30 * voxels
 }
@@ -181,7 +181,7 @@ impl<'a, D: Device, M: CohortModel<D>> Cohort<'a, D, M> {
         self.each(|crew| crew.turn(|core| core.clear(masked))).map(drop)
     }
 
-    /// Makes the average of what was added on all devices the template.
+    /// Makes the average of the sums of all devices the template.
     pub(super) fn average(&mut self) -> Result<()> {
         let channels = self.crews.first().map_or(0, |c| c.core.sums.len());
         for c in 0..channels {
@@ -263,7 +263,7 @@ impl<'a, D: Device, M: CohortModel<D>> Cohort<'a, D, M> {
         self.average_all()
     }
 
-    /// Notes how sharp the template is, at the rank that tells; `last` after the last iteration of a scale.
+    /// Records the sharpness of the template, at the reporting rank; `last` after the last iteration of a scale.
     fn look(&mut self, iteration: usize, last: bool) -> Result<()> {
         let told = match self.team.ranks().is_first() {
             true => self.look_here(iteration, last),

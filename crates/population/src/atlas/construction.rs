@@ -1,4 +1,4 @@
-//! The construction of an atlas: what it is given, and what it finds.
+//! The construction of an atlas: its inputs and its result.
 
 use super::checkpoint::Checkpoints;
 use super::geometry::{CarriedGeometry, TemplateGeometry};
@@ -43,7 +43,7 @@ pub struct Atlas {
     pub sharpness: Vec<Sharpness>,
     /// Entropy and gradient energy of the mean after affine alignment, and of the template.
     pub ends: [Sharpness; 2],
-    /// What the template has beside images, as the [source](Source::geometry) has it.
+    /// The geometry of the template, as in the [source](Source::geometry).
     pub geometry: Vec<TemplateGeometry>,
     /// Middle slices of the template at some iterations.
     pub snapshots: Vec<Snapshot>,
@@ -51,11 +51,11 @@ pub struct Atlas {
     pub scales: Vec<ScaleRecord>,
     /// Where the subjects of each device of this rank were between iterations.
     pub plans: Vec<MemoryPlan>,
-    /// What ran when at the last iteration, where subjects were streamed.
+    /// The timeline of the last iteration, where subjects were streamed.
     pub trace: Option<Trace>,
 }
 
-/// What was found for a subject.
+/// The result for a subject.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
     /// Its number among those of the source.
@@ -69,7 +69,7 @@ pub struct Found {
     pub jacobian: Volume<f32>,
     /// Its images on the grid of the atlas, calibrated.
     pub warped: Vec<Volume<f32>>,
-    /// All that the template has beside images.
+    /// The geometry of the template.
     pub geometry: Vec<CarriedGeometry>,
     /// Numbers of the fields.
     pub measures: FieldMeasures,
@@ -105,30 +105,30 @@ pub struct Construction<'a, D: Device> {
     pub source: &'a dyn Source,
     /// How it is done.
     pub options: &'a AtlasOptions,
-    /// What memory it may take.
+    /// The memory that it may take.
     pub memory: &'a MemoryOptions,
     /// Where it is saved from time to time.
     pub checkpoints: Option<&'a Checkpoints<'a>>,
-    /// Whether it goes on from the last checkpoint, where there is one.
+    /// Whether to resume from the last checkpoint, if there is one.
     pub resume: bool,
     /// Who listens; of several ranks every one to its own.
     pub progress: &'a dyn Progress,
-    /// Who hears where subjects will be, before the first is read.
+    /// Is called with where subjects will be kept, before the first is read.
     pub planned: &'a (dyn Fn(&[MemoryPlan]) + Sync),
 }
 
-/// Nobody hears of plans.
+/// Ignores memory plans.
 pub fn unheard(_: &[MemoryPlan]) {}
 
 /// Where the time of the iterations goes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Times {
-    /// Seconds to bring the subjects to the device, calibrated; 0 where they do not stay there.
+    /// Seconds to upload the calibrated subjects to the device; 0 where they do not stay there.
     pub load: f64,
     /// The scales, with their seconds.
     pub scales: Vec<ScaleRecord>,
     /// Where the subjects of each device of this rank were between iterations.
     pub plans: Vec<MemoryPlan>,
-    /// What ran when at the last iteration, where subjects were streamed.
+    /// The timeline of the last iteration, where subjects were streamed.
     pub trace: Option<Trace>,
 }

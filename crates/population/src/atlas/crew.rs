@@ -1,4 +1,4 @@
-//! The subjects of an atlas that one device works on.
+//! The subjects of an atlas that are processed on one device.
 
 use super::geometry::Shared as Geometries;
 use super::member::Member;
@@ -22,7 +22,7 @@ use voxalign_register::multiscale::Scale;
 /// Threads that read images.
 const READERS: usize = 2;
 
-/// What is done with each subject.
+/// A pass over the subjects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Visit {
     /// Whether its images are read for it.
@@ -30,11 +30,11 @@ pub(super) struct Visit {
     pub(super) changes: Changes,
 }
 
-/// What a visit changes of subjects.
+/// The parts of subjects that a pass changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Changes {
     Nothing,
-    /// What steps change.
+    /// Buffers that steps change.
     Usual,
     All,
 }
@@ -50,11 +50,11 @@ pub(super) struct Crew<'a, D: Device, M: CohortModel<D>> {
     source: &'a dyn Source,
     base: D,
     streams: Option<Streams<D>>,
-    /// What ran when at the last step of subjects that are streamed.
+    /// The timeline of the last step of streamed subjects.
     pub(super) trace: Option<Trace>,
 }
 
-/// What a crew is to work on, and with.
+/// The task and the equipment of a crew.
 pub(super) struct Post<'p, 'a, D: Device, M> {
     pub(super) model: M,
     pub(super) attachments: Attachments<D>,
@@ -172,9 +172,9 @@ impl<'a, D: Device, M: CohortModel<D>> Crew<'a, D, M> {
         }
     }
 
-    /// Does some work with each subject: those that are on the device, and those that are brought there one
-    /// after the other, while the next ones come and the last ones go. Gives what ran when, where subjects are
-    /// streamed.
+    /// Does some work with each subject: those on the device, and those that are streamed through it one after the
+    /// other, while the next ones are uploaded and the last ones downloaded. Returns the timeline where subjects
+    /// are streamed.
     pub(super) fn visit(
         &mut self,
         visit: Visit,
@@ -207,8 +207,8 @@ impl<'a, D: Device, M: CohortModel<D>> Crew<'a, D, M> {
         Ok(None)
     }
 
-    /// Brings subjects to the device one after the other. Those that are `here` have their turns between
-    /// theirs, while copies go on.
+    /// Streams subjects through the device one after the other. Those that are `here` are processed in between,
+    /// while copies are in progress.
     fn stream(
         &mut self,
         visit: Visit,

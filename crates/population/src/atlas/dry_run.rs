@@ -1,4 +1,4 @@
-//! How many processes an atlas is worth, from a dry run (Ha 2011, section 2.3.8.3).
+//! The number of processes that pays for an atlas, estimated by a dry run (Ha 2011, section 2.3.8.3).
 
 use super::cohort::attachments;
 use super::geometry::UNIT;
@@ -16,20 +16,20 @@ use voxalign_register::model::{
 };
 use voxalign_register::multiscale::Scale;
 
-/// What a dry run measured, and what follows from it.
+/// The measurements of a dry run, and its conclusions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DryRun {
     /// Seconds of a step of one subject at the finest scale, and of the sum over the devices of a process.
     pub times: Times,
     /// Seconds of the sum over all processes.
     pub network: f64,
-    /// What an iteration is expected to take with fewer processes, and the best number of them.
+    /// The expected time of an iteration with fewer processes, and the best number of them.
     pub plan: Plan,
 }
 
-/// Makes a step of one image of zeros on each device and sums over all of them, and predicts from that what
-/// an iteration over so many subjects takes on fewer processes, each with as many devices as this one. All
-/// ranks call it, and find the same.
+/// Makes a step of one image of zeros on each device and sums over all of them, and predicts from that the time of
+/// an iteration over this many subjects with fewer processes, each with as many devices as this one. All ranks call
+/// it, and get the same result.
 ///
 /// # Errors
 /// Options that cannot be used; memory that runs out; ranks that fail.

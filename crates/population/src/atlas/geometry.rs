@@ -1,4 +1,4 @@
-//! Surfaces, curves, points and landmarks that the subjects have beside images, and those of the template.
+//! Surfaces, curves, points and landmarks of the subjects and of the template.
 //!
 //! The template has each of them, too: it begins as that of the subject nearest to all, and its vertices move with the
 //! template, so that the sum of all energies falls. At every few iterations all subjects say where they pull each vertex,
@@ -30,11 +30,11 @@ pub(super) const UNIT: f64 = (1u64 << 40) as f64;
 pub struct Geometry {
     /// Its name, for messages.
     pub name: String,
-    /// What it is, and that of each subject in their order.
+    /// Its kind, and the geometry of each subject in their order.
     pub forms: Forms,
 }
 
-/// What something is that all subjects have.
+/// The kind of an item that all subjects have.
 #[derive(Debug, Clone)]
 pub enum Forms {
     /// Surfaces, curves or points without correspondence.
@@ -97,13 +97,15 @@ impl Geometry {
         Self { name: self.name.clone(), forms }
     }
 
-    /// Checks that each of so many subjects has it, and that corresponding points are as many.
+    /// Checks that each of this many subjects has it, and that corresponding points have equal numbers.
     pub(super) fn check(&self, count: usize) -> Result<()> {
         let wrong = |what: String| PopulationError::Input { file: (&*self.name).into(), what };
         let found = match &self.forms {
             Forms::Shapes { subjects, .. } => {
                 if subjects.windows(2).any(|pair| !pair[0].is_like(&pair[1])) {
-                    return Err(wrong("it is not made of the same in all subjects".to_owned()));
+                    return Err(wrong(
+                        "it does not have the same kind of elements in all subjects".to_owned(),
+                    ));
                 }
                 subjects.len()
             }
@@ -111,18 +113,22 @@ impl Geometry {
                 let mut lens = subjects.iter().map(|(points, each)| (points.len(), each.len()));
                 let first = lens.next().unwrap_or_default();
                 if first.0 == 0 || first.0 != first.1 || lens.any(|other| other != first) {
-                    return Err(wrong("not all subjects have as many points of it".to_owned()));
+                    return Err(wrong(
+                        "it does not have the same number of points in all subjects".to_owned(),
+                    ));
                 }
                 subjects.len()
             }
         };
         match found == count {
             true => Ok(()),
-            false => Err(wrong(format!("{found} of {count} subjects have it; give it to all"))),
+            false => {
+                Err(wrong(format!("{found} of {count} subjects have it; give it for all of them")))
+            }
         }
     }
 
-    /// The data terms a subject by it to the template, before it is brought to a scale.
+    /// The data terms that draw a subject to the template, before they are set to a scale.
     fn attachment<D: Device>(
         &self,
         subject: usize,
@@ -142,7 +148,7 @@ impl Geometry {
         })
     }
 
-    /// What second derivatives of its energy are of the order of, at a scale: a unit for sums.
+    /// The order of magnitude of the second derivatives of its energy at a scale: a unit for sums.
     fn unit(&self, factor: usize) -> f64 {
         match &self.forms {
             Forms::Shapes { options, .. } => {
@@ -245,7 +251,7 @@ pub(super) struct Shared<D: Device> {
     pub(super) template: Arc<Vec<TemplateGeometry>>,
     /// At iterations after which the template moves, what pulls it.
     pub(super) tugs: Vec<Tugs<D>>,
-    /// What the energy of points counts: the part of the voxels that the object has.
+    /// The factor of the energy of points: the fraction of the voxels that the object has.
     pub(super) share: f64,
     scale: Scale,
 }
@@ -364,7 +370,7 @@ impl<D: Device> Shared<D> {
         .collect()
     }
 
-    /// The template where a displacement of its grid, voxels, brings it.
+    /// The template moved by a displacement of its grid, voxels.
     pub(super) fn shifted(
         &self,
         device: &D,

@@ -14,21 +14,21 @@ use voxalign_register::model::{Buffers, CohortModel};
 pub(super) struct Member<D: Device, S> {
     /// Its number among those of the source.
     pub(super) index: usize,
-    /// Its part of the sum of all weights.
+    /// Its fraction of the sum of all weights.
     pub(super) weight: f64,
     pub(super) affine: Affine,
-    /// What messages call it.
+    /// Its name in messages.
     pub(super) file: PathBuf,
     /// None before the first scale, and at the end.
     pub(super) state: Option<S>,
     /// Its images at full resolution, where they stay on the device.
     pub(super) whole: Option<Prepared<D>>,
-    /// What counts of its images at the scale, where that is not all: its mask, and where a field of view
-    /// that ends within tissue shows something.
+    /// The voxels of its images that count at the scale, where not all do: those inside its mask, and inside a
+    /// field of view that ends within tissue.
     pub(super) mask: Option<Moved<D>>,
     /// The images on the grid of the template, where they are now and if they stay on the device.
     pub(super) warped: Vec<D::Buffer<f32>>,
-    /// What their voxels count there.
+    /// The weights of their voxels there.
     pub(super) weights: Option<D::Buffer<f32>>,
     /// The data terms it by its geometry, where all subjects stay on the device and the template has not moved since.
     pub(super) pulls: Option<Attachments<D>>,

@@ -1,6 +1,6 @@
-//! Kernel regression along a covariate: what subjects count at one of its values, and numbers over
-//! all of them (Davis et al. 2007, "Population shape regression from random design data"; Ha 2011,
-//! section 4.7.3 and Figure 4.14).
+//! Kernel regression along a covariate: the weights of the subjects at one of its values, and weighted means
+//! over them (Davis et al. 2007, "Population shape regression from random design data"; Ha 2011, section 4.7.3
+//! and Figure 4.14).
 //!
 //! The shape at a value `a` is the weighted mean shape of all subjects, in the sense of an atlas,
 //! where a subject of weight `w` and covariate `c` counts `w K((c - a) / h)`. The kernel `K` is
@@ -10,10 +10,10 @@ use crate::error::{PopulationError, Result};
 use std::collections::BTreeMap;
 use voxalign_image::LabelMap;
 
-/// The part of the largest weight below which a subject is left out.
+/// The fraction of the largest weight below which a subject is left out.
 const LEAST: f64 = 1e-3;
-/// How many bandwidths away from a value the nearest subject may be: farther off all weights have
-/// vanished, and what is left is the shape of whoever happens to be the nearest.
+/// The largest distance of the nearest subject from a value, in bandwidths: farther away all weights vanish, and
+/// the result is the shape of whichever subject is nearest.
 const FARTHEST: f64 = 5.0;
 
 /// A Gaussian kernel along a covariate.
@@ -44,7 +44,7 @@ impl Kernel {
         self.bandwidth
     }
 
-    /// What the kernel gives at a distance: 1 at 0.
+    /// The value of the kernel at a distance: 1 at 0.
     #[must_use]
     pub fn at(&self, distance: f64) -> f64 {
         (-0.5 * (distance / self.bandwidth).powi(2)).exp()
@@ -128,8 +128,8 @@ fn range(values: &[f64]) -> (f64, f64) {
     values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), &v| (a.min(v), b.max(v)))
 }
 
-/// How many subjects of equal weight a weighted mean is worth: the square of the sum of the weights by
-/// the sum of their squares (Kish 1965); 0 without weights.
+/// The effective sample size of a weighted mean: the square of the sum of the weights by the sum of their squares
+/// (Kish 1965); 0 without weights.
 #[must_use]
 pub fn effective_number(weights: &[f64]) -> f64 {
     let largest = weights.iter().copied().fold(0.0, f64::max);

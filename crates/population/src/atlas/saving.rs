@@ -1,4 +1,4 @@
-//! Cohorts are saved, and go on from where they were.
+//! Saving and resuming of cohorts.
 
 use super::checkpoint::{Checkpoints, Saved};
 use super::cohort::{Cohort, Steps};
@@ -12,7 +12,7 @@ use voxalign_register::multiscale::{Course, Keeper};
 use voxalign_register::{Event, Progress};
 
 impl<D: Device, M: CohortModel<D>> Cohort<'_, D, M> {
-    /// Writes all that is needed to go on from here.
+    /// Writes all that is needed to resume from here.
     pub(super) fn save(
         &mut self,
         checkpoints: &Checkpoints<'_>,
@@ -69,7 +69,7 @@ impl<D: Device, M: CohortModel<D>> Cohort<'_, D, M> {
         model.map_or(name.clone(), |(model, _)| model.to_owned())
     }
 
-    /// Goes to where a run was saved; the listener is told of a checkpoint that is damaged.
+    /// Restores the saved state of a run; the listener is told of a damaged checkpoint.
     pub(super) fn restore(
         &mut self,
         checkpoints: &Checkpoints<'_>,
@@ -84,8 +84,8 @@ impl<D: Device, M: CohortModel<D>> Cohort<'_, D, M> {
         // The CPU has the same bits everywhere; some sums of a GPU depend on how many parts it has.
         if checkpoints.device != "cpu" && saved.model != model {
             let text = format!(
-                "the checkpoint was made on a device '{}', and this run computes on '{model}': the last digits may \
-                 differ from those of one run on one model",
+                "the checkpoint was made on a device '{}', and this run computes on '{model}': the last digits \
+                 may differ from those of an uninterrupted run on one model",
                 saved.model
             );
             progress.event(&Event::Warning { text: &text });
@@ -141,7 +141,7 @@ impl<D: Device, M: CohortModel<D>> Cohort<'_, D, M> {
 pub(super) struct Saver<'k> {
     checkpoints: Option<&'k Checkpoints<'k>>,
     last: std::time::Instant,
-    /// How far the run had come when it was looked at last.
+    /// The progress of the run when it was last checked.
     course: Course,
 }
 

@@ -1,4 +1,4 @@
-//! What the subjects of a device share: the template, the sums it is made of, and room to work in.
+//! What the subjects on a device share: the template, the sums behind it, and workspace.
 
 use super::geometry::{Shared as Geometries, UNIT};
 use super::member::Member;
@@ -34,7 +34,7 @@ impl<D: Device> Template<D> {
     }
 }
 
-/// What the subjects of a device share.
+/// The state shared by the subjects of a device.
 pub(super) struct Core<D: Device, M> {
     pub(super) device: D,
     /// The grid of the atlas.
@@ -42,7 +42,7 @@ pub(super) struct Core<D: Device, M> {
     pub(super) model: M,
     /// The data terms each of them to the template.
     pub(super) attachments: Attachments<D>,
-    /// The data terms each of them by what it has beside images.
+    /// The data terms of each of them besides images.
     pub(super) geometry: Geometries<D>,
     pub(super) template: Template<D>,
     pub(super) channels: usize,
@@ -52,7 +52,7 @@ pub(super) struct Core<D: Device, M> {
     /// Where subjects are warped to that keep no warped images.
     pub(super) spare: Vec<D::Buffer<f32>>,
     pub(super) sums: Vec<D::Buffer<i64>>,
-    /// Sums of what voxels count, one where that is not the same everywhere.
+    /// Sums of voxel weights, one where they are not the same everywhere.
     pub(super) counted: Vec<D::Buffer<i64>>,
     /// Units of the subjects that count everywhere.
     pub(super) everywhere: i64,
@@ -60,7 +60,7 @@ pub(super) struct Core<D: Device, M> {
     pub(super) affine_mean: Vec<D::Buffer<f32>>,
 }
 
-/// The error of images that were to be read and are not there.
+/// The error for images that should have been read.
 pub(super) fn missing(file: &Path) -> PopulationError {
     PopulationError::Input { file: file.to_owned(), what: "its images were not read".to_owned() }
 }
@@ -274,7 +274,7 @@ impl<D: Device, M: CohortModel<D>> Core<D, M> {
         Ok(())
     }
 
-    /// The part of the template's voxels that the object has.
+    /// The fraction of the template's voxels in the object.
     pub(super) fn object_share(&self) -> Result<f64> {
         let Some(first) = self.template.channels.first() else { return Ok(1.0) };
         let n = self.template.grid.len();

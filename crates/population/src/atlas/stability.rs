@@ -1,4 +1,4 @@
-//! How many subjects an atlas needs: the random permutation test (Lorenzen et al. 2005; Ha 2011,
+//! The number of subjects that an atlas needs: the random permutation test (Lorenzen et al. 2005; Ha 2011,
 //! section 2.4.1, Figures 2.14 and 2.15).
 //!
 //! Atlases of randomly chosen subjects are built, many of each number of subjects. Where the mean of
@@ -50,7 +50,7 @@ impl SplitMix64 {
 /// The cohorts of one size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cohorts {
-    /// How many subjects each has.
+    /// The number of subjects of each.
     pub size: usize,
     /// The numbers of the subjects of each cohort, ascending. No two cohorts are the same.
     pub members: Vec<Vec<usize>>,
@@ -59,9 +59,9 @@ pub struct Cohorts {
     pub all: bool,
 }
 
-/// Draws `count` different cohorts of `size` of the `subjects`, each subject at most once in a
-/// cohort; where there are no more than `count`, all of them in order. The same seed gives the same
-/// cohorts, whatever is drawn of other sizes.
+/// Draws `count` different cohorts of `size` of the `subjects`, each subject at most once in a cohort; if there are
+/// no more than `count`, all of them in order. The same seed gives the same cohorts, independent of the draws of
+/// other sizes.
 ///
 /// # Errors
 /// A size below 2, or more than there are subjects; no cohorts.
@@ -90,7 +90,7 @@ pub fn draw_cohorts(subjects: usize, size: usize, count: usize, seed: u64) -> Re
     Ok(Cohorts { size, members, all: false })
 }
 
-/// How many choices of `size` out of `n` there are; the largest number there is where they are more.
+/// The number of choices of `size` out of `n`, saturated.
 fn choices(n: usize, size: usize) -> u128 {
     let size = size.min(n - size);
     let mut found: u128 = 1;
@@ -155,7 +155,7 @@ impl Spread {
     }
 }
 
-/// The part of the last mean entropy within which the mean entropies of a stable atlas stay.
+/// The fraction of the last mean entropy within which the mean entropies of a stable atlas stay.
 pub const STABLE_PART: f64 = 0.002;
 
 /// The smallest number of subjects from which on all means differ from each other by no more than

@@ -1,4 +1,4 @@
-//! Where images come from and go to.
+//! Sources and sinks of images.
 
 use crate::error::{PopulationError, Result};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use voxalign_io::image::{self, DataType, WriteOptions};
 
 /// Images of one grid, to be read one at a time.
 pub trait Source: Sync {
-    /// How many there are; at least one.
+    /// The number of images; at least one.
     fn count(&self) -> usize;
 
     /// The grid of all of them.
@@ -36,7 +36,7 @@ pub trait Source: Sync {
     }
 }
 
-/// What takes the images of a result.
+/// A sink for the images of a result.
 pub trait Sink: Sync {
     /// Takes an image, on the grid of the source.
     ///
@@ -44,15 +44,15 @@ pub trait Sink: Sync {
     /// A file that cannot be written.
     fn write(&self, item: usize, values: &[f32]) -> Result<()>;
 
-    /// The memory of the host to which the device can bring an image: it is not written then. All
-    /// images of a sink have such, or none.
+    /// Host memory to which the device can download an image directly, without writing a file. All images of a sink
+    /// have it, or none.
     fn resident(&self, item: usize) -> Option<&Mutex<HostBuffer<f32>>> {
         let _ = item;
         None
     }
 }
 
-/// How far corners of grids that count as one may be apart, as part of the smallest spacing.
+/// The largest distance between corners of grids that count as equal, as a fraction of the smallest spacing.
 const SAME_GRID: f64 = 0.01;
 
 /// Image files of one grid.
@@ -83,7 +83,7 @@ impl Files {
         let Some(first) = paths.first() else {
             return Err(PopulationError::Images {
                 found: "no image is given".into(),
-                remedy: "name at least one".into(),
+                remedy: "give at least one".into(),
             });
         };
         let header = image::read_info(first)?;
@@ -94,7 +94,7 @@ impl Files {
             let info = image::read_info(path)?;
             if info.volumes() != 1 {
                 let what = format!(
-                    "it has {} volumes, but one is needed; take it out first, for example with \
+                    "it has {} volumes, but one is needed; extract it first, for example with \
                      `voxalign convert IN OUT --volume 0`",
                     info.volumes()
                 );
@@ -121,7 +121,7 @@ impl Files {
         Self { checksums: Some(Arc::new(Mutex::new(none))), ..self }
     }
 
-    /// What was found so far by [`with_checksums`](Self::with_checksums), in the order of the files.
+    /// The checksums so far by [`with_checksums`](Self::with_checksums), in the order of the files.
     #[must_use]
     pub fn checksums(&self) -> Checksums {
         let sums = self.checksums.as_ref();
@@ -140,7 +140,7 @@ impl Files {
         &self.paths
     }
 
-    /// How many dimensions the first file has.
+    /// The number of dimensions of the first file.
     #[must_use]
     pub fn dimensions(&self) -> usize {
         self.dimensions
@@ -244,7 +244,7 @@ impl<'a> Loaded<'a> {
     }
 }
 
-/// What an image in memory is called.
+/// The name of an image in memory.
 fn name(item: usize) -> PathBuf {
     format!("image {item}").into()
 }
@@ -304,7 +304,7 @@ impl Sink for Kept {
     }
 }
 
-/// Images in memory from and to which the device copies directly; a few of them may stand for many.
+/// Images in memory from and to which the device copies directly; a few of them may represent many.
 #[derive(Debug)]
 pub struct Resident {
     images: Vec<HostBuffer<f32>>,

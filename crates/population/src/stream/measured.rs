@@ -17,7 +17,7 @@ impl Pipeline<'_> {
     pub fn run_measured(&self, count: usize, listener: &dyn Listener) -> Result<(Order, Trace)> {
         /// Items on which an order is tried: the first and the last of them overlap with nothing.
         const TRIED: usize = 6;
-        /// The part of all items, one in so many, that may go into trials.
+        /// One in this many items may be used for trials.
         const PART: usize = 3;
         let (begin, trace) = (Instant::now(), Trace::default());
         let mut trial = Trial { pipeline: self, listener, count, begin, done: 0, trace };

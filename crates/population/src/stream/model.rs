@@ -1,11 +1,11 @@
-//! How the stages of a run are shared among queues, and in which order they are asked for
-//! (Ha 2011, section 4.4).
+//! Streaming models: how the stages of a run are assigned to queues, and in which order they are submitted (Ha
+//! 2011, section 4.4).
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// What does the work of a stage.
+/// The engine that does the work of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Engine {
@@ -96,11 +96,11 @@ impl Order {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[allow(non_camel_case_types)] // the literature's names
 pub enum Mapping {
-    /// Upload beside execution and download.
+    /// Upload concurrent with execution and download.
     U_ED,
-    /// Upload and execution beside download.
+    /// Upload and execution concurrent with download.
     UE_D,
-    /// All three beside each other.
+    /// All three concurrent.
     U_E_D,
 }
 
@@ -139,11 +139,11 @@ pub enum Model {
     /// A stream an image (algorithm 8): all uploads are asked for, then all executions, then all
     /// downloads. All images are held at once.
     Implicit {
-        /// How many streams there are where it is not one an image: item `k` is in stream `k mod
-        /// streams`, behind all uploads of that stream.
+        /// The number of streams where it is not one per image: item `k` is in stream `k mod streams`, behind all
+        /// uploads of that stream.
         streams: Option<usize>,
     },
-    /// Queues that stand for the engines of the hardware.
+    /// Queues that represent the engines of the hardware.
     HardwareAware(Mapping),
     /// A queue a stage, whatever the hardware is (algorithms 9 and 10).
     HardwareIndependent(Order),

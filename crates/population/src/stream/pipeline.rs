@@ -1,4 +1,4 @@
-//! The executor: items go through stages, each stage on its engine, buffers taken in turns.
+//! The executor: items pass through stages, each stage on its engine, with buffers used in turn.
 
 use super::model::{Engine, Model};
 use super::plan::{Plan, Queue, Ring, Shape, Step, Submitted, dependencies};
@@ -13,7 +13,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use voxalign_compute::cpu::threads;
 
-/// What a stage is called with.
+/// The argument of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
     /// The item.
@@ -30,7 +30,7 @@ pub type Work<'a> = Box<dyn Fn(Turn) -> Result<()> + Send + Sync + 'a>;
 pub struct Stage<'a> {
     name: StageName,
     work: Work<'a>,
-    /// What comes after a forced synchronisation.
+    /// The work after a forced synchronisation.
     pub(super) after: Option<Work<'a>>,
 }
 
@@ -79,7 +79,7 @@ pub trait Listener: Sync {
     }
 }
 
-/// Nobody listens.
+/// No listener.
 impl Listener for () {}
 
 /// An ordered list of stages and the buffers that they hand on.
@@ -118,7 +118,7 @@ enum Failure {
     Panic(Box<dyn Any + Send>),
 }
 
-/// What the threads of a run share.
+/// The state shared by the threads of a run.
 struct State {
     queues: Vec<VecDeque<Submitted>>,
     /// Nothing will be asked for any more.
@@ -156,7 +156,7 @@ impl<'a> Pipeline<'a> {
     /// No stages; a ring over stages that are not there, or of too few buffers for what is kept.
     pub fn new(stages: Vec<Stage<'a>>, rings: Vec<Ring>) -> Result<Self> {
         if stages.is_empty() {
-            return Err(option("stages", "none", "name at least one"));
+            return Err(option("stages", "none", "give at least one"));
         }
         for ring in &rings {
             if ring.first > ring.last || ring.last >= stages.len() || ring.size <= ring.keep {
@@ -179,7 +179,7 @@ impl<'a> Pipeline<'a> {
         self.stages.iter().map(shape).collect()
     }
 
-    /// How many queues a model takes for so many stages and items, at most.
+    /// The number of queues that a model takes for this many stages and items, at most.
     #[must_use]
     pub fn queues(stages: usize, items: usize, model: Model) -> usize {
         match model {
@@ -241,7 +241,7 @@ impl<'a> Pipeline<'a> {
                 "model of the stream",
                 model,
                 format!(
-                    "it holds all {} images at once, and there are {} buffers between '{}' and \
+                    "it holds all {} images at once, but there are {} buffers between '{}' and \
                      '{}'; use more memory, or a model that streams, such as {}",
                     items.len(),
                     ring.size,
@@ -258,15 +258,15 @@ impl<'a> Pipeline<'a> {
                 "model of the stream",
                 model,
                 format!(
-                    "item {} would wait for ever for a buffer before '{}'; use larger rings",
+                    "item {} would wait forever for a buffer before '{}'; use larger rings",
                     stuck.item, self.stages[stuck.stage].name.name
                 ),
             )),
         }
     }
 
-    /// Runs the items of a range through all stages. Items before the range count as done: a run can
-    /// go on where another ended.
+    /// Runs the items of a range through all stages. Items before the range count as done: a run can continue where
+    /// another ended.
     ///
     /// The calling thread asks for the tasks in the order of the model; each queue has threads of its
     /// own. Where a stage synchronises, the caller asks for its first part, waits until the device has
@@ -380,7 +380,7 @@ impl Run<'_, '_> {
         self.changed.notify_all();
     }
 
-    /// Does the tasks of a queue until there are no more.
+    /// Runs the tasks of a queue until there are no more.
     fn serve(&self, queue: usize) {
         // A listener may panic as well; the others must not wait for this thread then.
         let served = catch_unwind(AssertUnwindSafe(|| self.serve_all(queue)));
@@ -468,7 +468,7 @@ struct Gate {
 }
 
 impl Gate {
-    /// What a thread does as it begins.
+    /// The initialisation of a thread.
     fn pass(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.0 += 1;
@@ -478,7 +478,7 @@ impl Gate {
         }
     }
 
-    /// Lets so many threads pass once all of them are there.
+    /// A barrier for this many threads.
     fn open_for(&self, threads: usize) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         while state.0 < threads {

@@ -1,4 +1,4 @@
-//! Which task goes into which queue, and in which order: the loop of a single-threaded host program,
+//! The assignment of tasks to queues and their order of submission: the loop of a single-threaded host program,
 //! written out.
 
 use super::model::{Engine, Model, Order};
@@ -19,10 +19,10 @@ pub struct Ring {
     pub first: usize,
     /// The last stage that uses it.
     pub last: usize,
-    /// How many buffers there are; item `k` has number `k mod size`.
+    /// The number of buffers; item `k` uses number `k mod size`.
     pub size: usize,
-    /// How many later items still use it, in the stage after `first`: item `k + size` may begin stage `first` once item
-    /// `k + keep` has ended stage `last`. 0 unless an operator looks back.
+    /// The number of later items that still use it, in the stage after `first`: item `k + size` may begin stage
+    /// `first` once item `k + keep` has ended stage `last`. 0 unless an operator looks back.
     pub keep: usize,
 }
 
@@ -45,14 +45,14 @@ pub(super) struct Submitted {
     pub(super) last: bool,
 }
 
-/// A queue: so many threads that take tasks in order.
+/// A queue: this many threads that take tasks in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Queue {
     pub(super) name: String,
     pub(super) workers: usize,
 }
 
-/// Queues, and what is asked of them.
+/// Queues, and the work submitted to them.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     pub(super) queues: Vec<Queue>,
@@ -191,7 +191,7 @@ impl Plan {
     }
 }
 
-/// What a task waits for: the end of stage `.0` of item `.1`, for each.
+/// The dependencies of a task: the end of stage `.0` of item `.1`, for each.
 pub(super) fn dependencies(
     rings: &[Ring],
     first_item: usize,

@@ -1,4 +1,4 @@
-//! Operators on the executor: files or memory, host, device, and back.
+//! Streaming operators on the executor: from files or memory through host and device, and back.
 
 use super::images::{Sink, Source};
 use super::model::{Engine, Model, Order};
@@ -34,7 +34,7 @@ impl Default for StreamOptions {
 pub struct Streamed<T> {
     /// The result.
     pub value: T,
-    /// What ran when.
+    /// The timeline.
     pub trace: Trace,
     /// The order of upload, execution and download, where it was measured.
     pub order: Option<Order>,
@@ -63,8 +63,8 @@ struct Sizes {
 }
 
 impl Sizes {
-    /// For a model and so many items; `base` are those between the stages of the device, and `keep`
-    /// items are looked at later.
+    /// For a model and this many items; `base` are the buffers between the stages of the device, and `keep` items
+    /// are used again later.
     fn new(options: &StreamOptions, items: usize, base: usize, keep: usize) -> Self {
         let readers = options.readers.max(1);
         match options.model {
@@ -142,7 +142,7 @@ fn check_memory<D: Device>(
             "model of the stream",
             model.to_string(),
             format!(
-                "it holds all {items} images at once, which takes {} of device memory, of which {} may be used; \
+                "it holds all {items} images at once, which takes {} of device memory, of which {} can be used; \
                  use a model that streams, such as {}",
                 amount(bytes),
                 amount(free),
@@ -150,7 +150,7 @@ fn check_memory<D: Device>(
             ),
         ),
         _ => (
-            "memory that may be used",
+            "usable memory",
             amount(free),
             format!(
                 "the buffers take {}; use smaller images, or a device with more memory",
@@ -389,8 +389,8 @@ pub fn miso<D: Device, O: Miso<D>>(
     Ok(Streamed { value, trace, order, bytes: [bytes(arrivals.ring.len()), bytes(sizes.device)] })
 }
 
-/// A bound on the absolute value of all voxels, by which sums in fixed point are scaled: that which the source
-/// knows, or else the largest value, for which all images are gone through once.
+/// A bound on the absolute value of all voxels, which scales sums in fixed point: the one that the source knows, or
+/// else the largest value, from an extra pass over all images.
 ///
 /// # Errors
 /// As [`miso`].

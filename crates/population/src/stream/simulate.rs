@@ -1,4 +1,4 @@
-//! A run on paper: when each task would begin and end, given how long each stage takes.
+//! Simulation of a run: when each task would start and end, given the duration of each stage.
 
 use super::model::Engine;
 use super::plan::{Plan, Ring, Shape, Step, Submitted, dependencies};

@@ -1,4 +1,4 @@
-//! What ran when.
+//! Timelines of runs: when each task ran.
 
 use super::model::Engine;
 use serde::{Deserialize, Serialize};
@@ -25,9 +25,9 @@ pub struct Task {
 pub struct StageName {
     /// Its name.
     pub name: String,
-    /// What does its work.
+    /// The engine that does its work.
     pub engine: Engine,
-    /// How many items it may have at work at once.
+    /// The number of items that it may process at once.
     pub workers: usize,
 }
 

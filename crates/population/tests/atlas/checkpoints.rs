@@ -51,7 +51,7 @@ fn a_checkpoint_of_another_run() {
     let other = Checkpoints { key: "other", ..checkpoints.clone() };
     let how = How { checkpoints: Some(&other), resume: true, ..How::default() };
     let said = try_build(&alone(&cpu), all.clone(), &options, &how).unwrap_err().to_string();
-    assert!(said.contains("other images or options"), "{said}");
+    assert!(said.contains("different images or options"), "{said}");
     let other = Checkpoints { device: "cuda", ..checkpoints.clone() };
     let how = How { checkpoints: Some(&other), resume: true, ..How::default() };
     let error = try_build(&alone(&cpu), all.clone(), &options, &how).unwrap_err();
@@ -70,7 +70,7 @@ fn a_checkpoint_of_another_run() {
     }
     let how = How { checkpoints: Some(&checkpoints), resume: true, ..How::default() };
     let said = try_build(&alone(&cpu), all, &options, &how).unwrap_err().to_string();
-    assert!(said.contains("subject-1.state") && said.contains("no checkpoint is whole"), "{said}");
+    assert!(said.contains("subject-1.state") && said.contains("no checkpoint is intact"), "{said}");
 }
 
 /// All files below a folder.
@@ -149,7 +149,7 @@ fn damage_does_no_harm() {
                 }
                 Err(e) => {
                     let said = e.to_string();
-                    assert!(said.contains("no checkpoint is whole"), "{said}");
+                    assert!(said.contains("no checkpoint is intact"), "{said}");
                     assert!(matches!(e, PopulationError::Damaged { .. }), "{said}");
                     assert_ne!(path.parent(), other.parent(), "{said}");
                 }
@@ -197,7 +197,7 @@ fn ranks_go_on_from_the_same_checkpoint() {
                 ("a", Ok((atlas, _))) => assert!(atlas.template == whole.0.template),
                 (_, found) => {
                     let said = found.unwrap_err().to_string();
-                    assert!(place == "b" && said.contains("no checkpoint is whole"), "{said}");
+                    assert!(place == "b" && said.contains("no checkpoint is intact"), "{said}");
                 }
             }
         }

@@ -235,5 +235,5 @@ fn what_not_all_have_is_refused() {
     }
     let how = How { geometry: vec![few], ..How::default() };
     let said = try_build(&alone(&cpu), heads(3), &options, &how).unwrap_err().to_string();
-    assert!(said.contains("marks") && said.contains("as many points"), "{said}");
+    assert!(said.contains("marks") && said.contains("the same number of points"), "{said}");
 }

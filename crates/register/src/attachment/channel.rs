@@ -1,4 +1,4 @@
-//! Images of a channel that pull by their similarity.
+//! Image data terms of one channel, driven by its similarity.
 
 use super::{Attachment, Gradient, Maps, Needs};
 use crate::error::Result;

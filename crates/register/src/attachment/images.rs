@@ -1,4 +1,4 @@
-//! Images that pull: at a scale, and on a grid.
+//! Images as data terms: at one scale, and on one grid.
 
 use crate::error::Result;
 use rayon::prelude::*;
@@ -39,7 +39,7 @@ pub fn finest(grid: &Grid) -> f64 {
     if finest < f64::MAX { finest } else { spacing[0] }
 }
 
-/// The factors along each axis that bring voxels near to the length `target`, mm, at least 1.
+/// The factors along each axis, at least 1, that make voxels about as long as `target`, mm.
 #[must_use]
 pub fn factors_for(grid: &Grid, target: f64) -> [usize; 3] {
     let (spacing, dims) = (grid.spacing(), grid.dims());
@@ -152,7 +152,8 @@ pub fn onto<D: Device>(
     Ok(Some(out))
 }
 
-/// The product of weights; one where there is no other. Where it is zero everywhere, the first.
+/// The product of two weights; the one that is there where the other is missing. Where it is zero everywhere, the
+/// first.
 ///
 /// # Errors
 /// Memory that runs out.

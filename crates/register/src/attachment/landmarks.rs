@@ -1,4 +1,4 @@
-//! Corresponding points that pull at each other.
+//! Corresponding landmarks as a data term.
 
 use super::{Attachment, Gradient, Maps, Needs, Places, middle};
 use crate::error::{RegisterError, Result};
@@ -46,7 +46,7 @@ impl Landmarks {
         Ok(Self { pairs, weight })
     }
 
-    /// The same with the weights `wᵢ` of the pairs: how reliable they are beside each other.
+    /// The same with weights `wᵢ` of the pairs: their relative reliability.
     ///
     /// # Errors
     /// As of [`PointPairs::with_weights`].
@@ -85,10 +85,10 @@ pub struct LandmarkAttachment<D: Device> {
     at_scale: Option<AtScale<D>>,
 }
 
-/// What is on the device.
+/// State on the device.
 struct AtScale<D: Device> {
     places: [Places<D>; 2],
-    /// What each coordinate of a pair counts: `2 w wᵢ / n` by the number of sides.
+    /// The weight of each coordinate of a pair: `2 w wᵢ / n`, divided by the number of sides.
     factors: D::Buffer<f32>,
     /// The energy of the last step.
     energy: D::Buffer<f64>,

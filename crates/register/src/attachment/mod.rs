@@ -1,4 +1,4 @@
-//! What pulls: one file a kind.
+//! Data terms: what drives a deformation, one file for each kind.
 //!
 //! A registration is pulled by a list of [`Attachment`]s. Each says what it [needs](Needs) of the maps, is shown
 //! that [at every step](Maps), and answers with its energy and its [derivative](Gradient): derivatives at the samples
@@ -127,11 +127,12 @@ pub use places::{Places, middle, relative};
 
 /// The data terms.
 pub trait Attachment<D: Device>: Send {
-    /// What it wants of the maps at the scale that it [went to](Self::to_scale); the same at all of its steps.
+    /// The maps that it needs at the scale that it [was set to](Self::to_scale); the same at all steps of the
+    /// scale.
     fn needs(&self) -> Needs<'_, D>;
 
-    /// Goes to a scale, of which `grid` is the grid: its spacing, with the factor of the scale, is what a kernel
-    /// takes its width from. `sides` is the number of worlds, 1 or 2, whose points the model carries to the other one.
+    /// Sets the scale with its `grid`, whose spacing, with the factor of the scale, determines kernel widths.
+    /// `sides` is the number of worlds, 1 or 2, whose points the model carries to the other one.
     ///
     /// # Errors
     /// What fails on the device.
@@ -152,8 +153,9 @@ pub trait Attachment<D: Device>: Send {
         out: &mut Gradient<'_, D>,
     ) -> Result<PendingEnergy>;
 
-    /// Forgets all steps before at this scale: the next one has the bits of the first of one that was just made. For what pulls
-    /// one of many subjects, which is made anew where there is no room to keep it.
+    /// Forgets all earlier steps at this scale: the next one gives the same bits as the first step of a newly
+    /// created attachment. For data terms of one of many subjects, which are created anew where there is no room to
+    /// keep them.
     ///
     /// # Errors
     /// What fails on the device.
@@ -162,17 +164,17 @@ pub trait Attachment<D: Device>: Send {
         Ok(())
     }
 
-    /// Bytes of the device that it takes at a scale with this grid, roughly, beside what the model
-    /// keeps for it: derivatives, images where they are, and the few numbers of points.
+    /// Bytes of device memory needed at a scale with this grid, roughly, beyond what the model keeps for it:
+    /// derivatives, images where they are, and the few numbers of points.
     fn bytes(&self, grid: &Grid) -> u64;
 }
 
 /// The attachments of a registration. The subjects of an atlas that share a device share them.
 pub type Attachments<D> = Vec<Box<dyn Attachment<D>>>;
 
-/// What an attachment wants of the maps.
+/// The maps that a data term needs.
 pub struct Needs<'a, D: Device> {
-    /// The channels whose images it looks at, where the map brings them.
+    /// The channels whose warped images it uses.
     pub channels: Range<usize>,
     /// Points of the fixed world that the map pushes to the moving one, and points of the moving world that the inverse pushes to
     /// the fixed one. Only models that treat both sides alike do the latter; the origin of the others is
@@ -188,7 +190,7 @@ impl<D: Device> Needs<'_, D> {
     }
 }
 
-/// What an attachment [needs](Needs), where the maps have brought it.
+/// What a data term [needs](Needs), as the maps have warped it.
 pub struct Maps<'a, D: Device> {
     /// For each channel the images, on the grid of the model.
     pub images: &'a [Images<'a, D>],

@@ -1,4 +1,5 @@
-//! Voxels of the moving image that do not count: lesions, artefacts, what only one of two people has.
+//! Masks of the moving image: voxels to ignore, such as lesions, artefacts or structures that only one subject
+//! has.
 //!
 //! What is outside of the mask takes part in nothing. Its values are [filled](fill) in from around
 //! before the first scale, so that neither smoothing, nor windows, nor gradients next to it see what was
@@ -14,18 +15,18 @@ use voxalign_compute::ops::resample::Interpolation;
 use voxalign_compute::{Device, DeviceBuffer, Dims};
 use voxalign_image::{Affine, Grid, ImageView};
 
-/// How much of a voxel has to be inside of the mask to count.
+/// The fraction of a voxel that has to be inside the mask to count.
 const WHOLE: f32 = 0.99;
-/// How much of a Gaussian has to be inside of what is known to fill in its middle.
+/// The fraction of a Gaussian that must be inside the known region to fill in its centre.
 const KNOWN: f32 = 0.05;
 
 /// A mask of the moving image, which flows with it.
 pub struct MovingMask<D: Device> {
-    /// 1 where the image counts, elsewhere 0, on the grid of the image.
+    /// 1 where the image counts, 0 elsewhere, on the grid of the image.
     image: DeviceImage<D>,
-    /// The same at the scale at hand.
+    /// The same at the current scale.
     moved: Option<Moved<D>>,
-    /// From which value on a voxel counts at the scale at hand.
+    /// The smallest value of a voxel that counts at the current scale.
     level: f32,
 }
 
@@ -127,9 +128,9 @@ impl<D: Device> MovingMask<D> {
     }
 }
 
-/// Fills in what a mask (0 and 1) leaves out of an image, from around: by Gaussian means of what is
-/// known, narrow ones first (normalised convolution; H. Knutsson, C.-F. Westin, "Normalized and
-/// differential convolution", CVPR 1993). What the image holds there has no influence.
+/// Fills the voxels that a mask (0 and 1) excludes from their surroundings: by Gaussian means of the known voxels,
+/// narrow ones first (normalised convolution; H. Knutsson, C.-F. Westin, "Normalized and differential convolution",
+/// CVPR 1993). The excluded values of the image have no influence.
 ///
 /// # Errors
 /// Memory that runs out.

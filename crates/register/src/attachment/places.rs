@@ -1,11 +1,11 @@
-//! Points of a world on a device.
+//! Points in world coordinates on a device.
 
 use crate::error::Result;
 use std::marker::PhantomData;
 use voxalign_compute::{Device, DeviceBuffer};
 use voxalign_image::{Vector3, memory};
 
-/// Points of the fixed and of the moving world that an attachment wants carried to the other one.
+/// Points of the fixed and of the moving world that a data term needs carried to the other one.
 ///
 /// On a device, points are `3 k` floats: all x, then all y, then all z, in mm from an origin of their world that is near to
 /// them, so that floats tell them apart.

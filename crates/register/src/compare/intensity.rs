@@ -51,7 +51,7 @@ pub fn compare_images(
     let first = all.sums();
     if first.voxels == 0 {
         let why = if first.not_finite > 0 {
-            "everywhere, one of the images is NaN or infinite"
+            "at every voxel one of the images is NaN or infinite"
         } else {
             "the mask has no voxel above 0"
         };
@@ -86,7 +86,7 @@ struct Pairs<'a> {
     mask: Option<&'a [f32]>,
 }
 
-/// What one pass finds.
+/// The sums of one pass.
 struct Sums {
     voxels: usize,
     not_finite: usize,

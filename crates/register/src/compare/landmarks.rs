@@ -1,10 +1,10 @@
-//! Distances of corresponding points.
+//! Distances between corresponding points.
 
 use super::CompareError;
 use serde::Serialize;
 use voxalign_image::{PointSet, memory};
 
-/// How far corresponding points lie apart, mm.
+/// Distances between corresponding points, mm.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LandmarkScores {
     /// Number of pairs.

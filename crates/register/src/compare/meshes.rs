@@ -1,11 +1,12 @@
-//! Distances of surfaces, of curves, and of points without correspondence.
+//! Distances between surfaces, between curves, and between points without correspondence.
 
 use super::CompareError;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use voxalign_image::{Mesh, Vector3, memory};
 
-/// How far two meshes lie apart, mm: from every vertex of one to the nearest place of the other, both ways.
+/// Distances between two meshes, mm: from every vertex of one to the nearest point of the other, in both
+/// directions.
 ///
 /// Vertices count by the area (of curves the length) of the elements around them, so that a mesh that is finer somewhere
 /// does not count more there.
@@ -102,7 +103,7 @@ impl Elements {
         let counting = vertices.iter().copied().zip(weights).filter(|(_, w)| *w > 0.0);
         let places: Vec<_> = memory::collected(counting)?;
         if places.is_empty() {
-            let why = "a mesh has no point, no curve and no face of any size".to_owned();
+            let why = "a mesh has no points, no curves and no faces with an area".to_owned();
             return Err(CompareError::Points { why });
         }
         Ok(Self { corners, places })
@@ -116,7 +117,7 @@ fn distances(from: &Elements, to: &Elements) -> Result<Vec<(f64, f64)>, CompareE
     Ok(memory::par_collected(each)?)
 }
 
-/// How far each of some points is from the nearest place of a mesh, mm.
+/// The distance of each point from the nearest point of a mesh, mm.
 ///
 /// # Errors
 /// [`CompareError::Points`] where the mesh has no vertex that belongs to anything.

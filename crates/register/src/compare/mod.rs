@@ -1,4 +1,4 @@
-//! Comparing images, label maps, landmarks, meshes and transforms: how good an alignment is.
+//! Measures of alignment for images, label maps, landmarks, meshes and transforms.
 //!
 //! All scores are plain sums in `f64` in the order of the voxels, so that they are the same on
 //! every machine and can serve as the reference for faster ones. Images and label maps are compared
@@ -48,16 +48,16 @@ use voxalign_image::{Grid, ImageError};
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum CompareError {
-    /// Two images that must lie on one grid do not.
+    /// Two images that must be on one grid are not.
     #[error("{0}; resample one onto the other first, for instance by `voxalign apply`")]
     Grids(ImageError),
-    /// The memory for what is compared could not be had.
+    /// Not enough memory for the comparison.
     #[error(transparent)]
     Memory(ImageError),
     /// No voxel is left to compare.
     #[error("there is no voxel to compare: {why}")]
     Nothing {
-        /// What took them away.
+        /// The reason.
         why: &'static str,
     },
     /// Two point sets of different sizes.
@@ -74,13 +74,13 @@ pub enum CompareError {
     /// A point set without points, or with one that is not a number.
     #[error("the points cannot be compared: {why}")]
     Points {
-        /// What is wrong.
+        /// The problem.
         why: String,
     },
     /// Too few histogram bins.
     #[error("{bins} histogram bins are too few; at least 2 are needed")]
     Bins {
-        /// What was asked for.
+        /// The requested number.
         bins: usize,
     },
 }
@@ -91,7 +91,7 @@ impl From<OutOfMemory> for CompareError {
     }
 }
 
-/// Two grids count as one where all corners agree to this part of the smallest spacing.
+/// Two grids count as equal if all corners agree to this fraction of the smallest spacing.
 const GRID_TOLERANCE: f64 = 0.01;
 
 /// Checks that two grids are the same, to a hundredth of a voxel.

@@ -81,7 +81,7 @@ pub struct OverlapScores {
     pub labels: Vec<LabelScore>,
     /// Mean Dice over the labels that count; `None` where none does.
     pub mean_dice: Option<f64>,
-    /// How many labels count.
+    /// The number of labels that count.
     pub counted: usize,
 }
 

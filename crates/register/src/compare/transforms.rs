@@ -1,11 +1,11 @@
-//! Distances of the images of points under two transforms.
+//! Distances between two transforms at given points.
 
 use super::{CompareError, same_grid};
 use rayon::prelude::*;
 use serde::Serialize;
 use voxalign_image::{Grid, Transform, Vector3, Volume, memory};
 
-/// How far two transforms carry the voxels of a grid apart, mm.
+/// Distances between the positions to which two transforms map the voxels of a grid, mm.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TransformScores {
     /// Number of voxels compared.

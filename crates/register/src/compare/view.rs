@@ -1,9 +1,9 @@
-//! How much of what two images show is shared.
+//! Overlap of the fields of view of two images.
 
 use voxalign_image::{Affine, Grid, Vector3};
 
-/// The part of the smaller field of view (by volume, in 2D by area) that lies within the other
-/// under a transform, 0 to 1.
+/// The fraction of the smaller field of view (by volume, in 2D by area) that is within the other under a transform,
+/// 0 to 1.
 #[must_use]
 pub fn field_overlap(fixed: &Grid, moving: &Grid, transform: &Affine) -> f64 {
     const STEPS: usize = 24;

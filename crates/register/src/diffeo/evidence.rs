@@ -1,4 +1,4 @@
-//! What images say of a deformation, whatever similarity drove it.
+//! Evidence for a deformation from the images, independent of the similarity that drove it.
 //!
 //! A deformation brings anything to the outline of anything, so that what the images share after it is more than chance has
 //! of unbent images. So [evidence](mod@crate::evidence) is taken three times: of the affine map that the deformation starts from, of the
@@ -11,20 +11,21 @@ use nalgebra::{Matrix4, Matrix4x3};
 use serde::{Deserialize, Serialize};
 use voxalign_image::{Affine, Transform, Vector3};
 
-/// What images say of a deformation.
+/// Evidence for a deformation.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct DeformationEvidence {
     /// Of the affine map that it starts from.
     pub start: Evidence,
     /// Of the affine map that is nearest to the whole over what is foreground in the fixed image.
     pub straight: Evidence,
-    /// Of the deformed moving image, as it lies on the fixed one.
+    /// Of the deformed moving image, resampled onto the fixed one.
     pub deformed: Evidence,
-    /// What the whole images say of the affine map that is nearest over all that is foreground, where masks keep some of them.
+    /// Evidence of the whole images under the affine map nearest to the transform over the whole foreground, where
+    /// masks exclude part of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unmasked: Option<Unmasked>,
-    /// How far the whole is from that affine map: the root mean square over the foreground, as a part of its mean
-    /// distance from its middle.
+    /// How far the whole transform is from that affine map: the root mean square over the foreground, as a fraction
+    /// of its mean distance from its centre.
     pub bent: f64,
 }
 
@@ -50,7 +51,7 @@ impl DeformationEvidence {
     #[must_use]
     pub fn checks(&self, plain: bool) -> Vec<Check> {
         let after = "agreement of edges, information and tissue after the deformation";
-        let straight = "agreement under the nearest affine map, in which no bending helps";
+        let straight = "agreement under the nearest affine map, without any bending";
         let tissue = "information within the tissue under the nearest affine map";
         let mut all = vec![
             Check::at_least(after, self.deformed.agreement(), DEFORMATION.agreement),
@@ -69,11 +70,12 @@ impl DeformationEvidence {
     }
 }
 
-/// How far the nearest map is drawn to the start, as a part of what the points tell: where they lie in a plane they say
-/// nothing of what is across it.
+/// The strength of the prior that draws the nearest map to the start, relative to the data: coplanar points do not
+/// determine the direction across their plane.
 const RIDGE: f64 = 1e-6;
 
-/// The affine map that is nearest to a transform at some points of the fixed world, and the root mean square of what is left, mm.
+/// The affine map nearest to a transform at given points of the fixed world, and the root mean square of the
+/// residuals, mm.
 fn nearest(start: &Affine, whole: &Transform, points: &[Vector3<f64>]) -> (Affine, f64) {
     let n = points.len().max(1) as f64;
     let centre = points.iter().sum::<Vector3<f64>>() / n;

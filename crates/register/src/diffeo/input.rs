@@ -7,7 +7,7 @@ use std::sync::Arc;
 use voxalign_image::{Affine, ImageView};
 use voxalign_options::Parameters;
 
-/// What becomes of the intensities of a pair before they are compared.
+/// Preprocessing of the intensities of a pair before they are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Intensities {
     /// Each image is [calibrated](super::calibrate): its background becomes 0, its brightest tissue 1.
@@ -27,10 +27,10 @@ pub struct ChannelInput<'a> {
     pub moving: ImageView<'a>,
     /// How they are compared, by a similarity with an [energy](Similarity::has_energy).
     pub similarity: Similarity,
-    /// The factor of its energy, above 0; 0 where the pair only says where the images are, and other channels,
-    /// [landmarks](DeformInput::landmarks) or [shapes](DeformInput::shapes) pull.
+    /// The factor of its energy, above 0; 0 where the pair only defines where the images are, and other channels,
+    /// [landmarks](DeformInput::landmarks) or [shapes](DeformInput::shapes) drive the deformation.
     pub weight: f64,
-    /// What becomes of intensities first.
+    /// Preprocessing of intensities.
     pub intensities: Intensities,
 }
 
@@ -52,13 +52,13 @@ impl<'a> ChannelInput<'a> {
 pub struct ShapeInput {
     /// The one that stays, in the fixed world, mm.
     pub fixed: Arc<Shape>,
-    /// The one that it is brought to, in the moving world, mm; made of the same elements.
+    /// The shape that it is matched to, in the moving world, mm, with the same kind of elements.
     pub moving: Arc<Shape>,
     /// How they are compared.
     pub options: ShapeOptions,
 }
 
-/// What is done with the images before they are deformed.
+/// Preprocessing of the images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Parameters)]
 pub struct Preparation {
     /// Match the histogram of each moving image to that of its fixed one first
@@ -85,7 +85,7 @@ pub struct DeformInput<'a> {
     pub shapes: Vec<ShapeInput>,
     /// Where the deformation starts: fixed world to moving world.
     pub affine: Affine,
-    /// What is done with the images first.
+    /// Preprocessing of the images.
     pub preparation: Preparation,
 }
 

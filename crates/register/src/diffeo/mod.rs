@@ -1,5 +1,5 @@
-//! Diffeomorphic registration: deformations that can be undone, and are found by flowing along
-//! velocities (Ha 2011, sections 1.3 and 2.2).
+//! Diffeomorphic registration: invertible deformations found by integrating velocity fields (Ha 2011, sections
+//! 1.3 and 2.2).
 //!
 //! [`register_deformable`] takes pairs of images ([`DeformInput`]) and [`Matching`], and gives
 //! the displacement field and its inverse on the fixed grid with what they do to space

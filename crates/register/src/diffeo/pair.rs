@@ -1,4 +1,4 @@
-//! A pair of images, or several, on their way through the scales, with any model.
+//! One or several pairs of images on their way through the scales, with any model.
 
 use crate::attachment::Attachments;
 use crate::attachment::images::{DeviceImage, coarser, factors_for, finest};
@@ -15,7 +15,7 @@ use voxalign_image::{Affine, Grid};
 pub(super) struct Prepared<D: Device> {
     pub(super) fixed: Vec<DeviceImage<D>>,
     pub(super) moving: Vec<DeviceImage<D>>,
-    /// What counts of the fixed images.
+    /// The mask or weights of the fixed images.
     pub(super) mask: Option<DeviceImage<D>>,
     pub(super) moving_mask: Option<MovingMask<D>>,
     pub(super) attachments: Attachments<D>,
@@ -23,19 +23,19 @@ pub(super) struct Prepared<D: Device> {
     pub(super) volumes: [f64; 2],
 }
 
-/// The images of a pair, and where its model has brought them.
+/// The images of a pair, as warped by its model.
 pub(super) struct Pair<D: Device, M: Model<D>> {
     device: D,
     images: Prepared<D>,
     model: M,
     state: M::State,
-    /// Where the images are brought together.
+    /// The grid on which the images meet.
     grid: Grid,
-    /// The same at the scale at hand.
+    /// The same at the current scale.
     at: Option<Grid>,
     fixed: Vec<DeviceImage<D>>,
     weights: Option<D::Buffer<f32>>,
-    /// The volume of the object where the images are brought together, mm³.
+    /// The volume of the object on the grid where the images meet, mm³.
     volume: f64,
     /// The part that it has of the voxels that count.
     share: f64,
@@ -62,7 +62,7 @@ impl<D: Device, M: Model<D>> Pair<D, M> {
         Ok(Self { device, images, model, state, grid, at, fixed, weights, volume, share })
     }
 
-    /// What was found, on the grid of the fixed image.
+    /// The result, on the grid of the fixed image.
     pub(super) fn conclude(self, fixed: &Grid) -> Result<Found<D>> {
         let Self { device, model, state, images, .. } = self;
         drop(images);

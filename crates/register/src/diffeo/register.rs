@@ -1,4 +1,4 @@
-//! The registration: preparation, model, what is made of the result.
+//! The driver of a deformable registration: preparation, optimisation, results.
 
 use super::calibrate::{
     Calibration, HistogramMatch, TOP, foreground_threshold, foreground_threshold_on,
@@ -66,7 +66,7 @@ fn check(matching: &Matching, input: &DeformInput<'_>) -> Result<()> {
 /// [`Option`](crate::RegisterError::Option) that says what can be given.
 pub fn check_similarity(similarity: &Similarity) -> Result<()> {
     if !similarity.has_energy() {
-        let remedy = "it is for affine registration; give lncc, ssd, mi or nmi";
+        let remedy = "it is only for affine registration; give lncc, ssd, mi or nmi";
         return Err(option("similarity", similarity.name(), remedy));
     }
     Ok(similarity.check()?)
@@ -78,8 +78,7 @@ pub fn check_similarity(similarity: &Similarity) -> Result<()> {
 /// # Errors
 /// [`Option`](crate::RegisterError::Option) that names what does not fit.
 pub fn check_start(affine: &Affine, model: DeformModel) -> Result<()> {
-    let remedy = "no deformation can start from there; use another transform, or none if the headers \
-                  already agree";
+    let remedy = "no deformation can start from it; use another transform, or none if the headers already agree";
     let finite = affine.matrix.iter().chain(affine.offset.iter()).all(|v| v.is_finite());
     if !finite {
         return Err(option("affine", "a transform that is not finite", remedy));
@@ -93,7 +92,7 @@ pub fn check_start(affine: &Affine, model: DeformModel) -> Result<()> {
     model.check_start(affine)
 }
 
-/// The factors by which an affine map to start from may change lengths.
+/// The range of scale factors that an affine start may have.
 const LENGTHS: (f64, f64) = (0.1, 10.0);
 
 /// Registers the moving images to the fixed ones by a diffeomorphism after an affine map.
@@ -223,7 +222,7 @@ fn volumes(input: &DeformInput<'_>, foregrounds: &[Foregrounds]) -> [f64; 2] {
     [of(0, input.fixed_mask), of(1, input.moving_mask)]
 }
 
-/// The points of all attachments in the fixed world, mm, where the affine map brings them.
+/// The points of all data terms in the fixed world, mm, after the affine map.
 fn points_of(input: &DeformInput<'_>) -> Result<Vec<Vector3<f64>>> {
     let back = input.affine.inverse()?;
     let mut all = Vec::new();
@@ -238,7 +237,7 @@ fn points_of(input: &DeformInput<'_>) -> Result<Vec<Vector3<f64>>> {
     Ok(all)
 }
 
-/// Whether the images of a channel are moved: those that pull nothing are, where there are no others.
+/// Whether the images of a channel are warped: those without a data term only where there are no others.
 fn takes_part(channel: &ChannelInput<'_>, input: &DeformInput<'_>) -> bool {
     channel.weight > 0.0 || input.channels.iter().all(|c| c.weight == 0.0)
 }
@@ -330,7 +329,7 @@ impl<D: Device> UseModel<D> for Run<'_, D> {
     }
 }
 
-/// The part of the fixed grid that is computed on.
+/// The part of the fixed grid that is registered.
 fn clip_box(
     input: &DeformInput<'_>,
     foregrounds: &[Foregrounds],
@@ -459,8 +458,8 @@ fn calibrated_within<D: Device>(
     Ok(DeviceImage { grid: image.grid().clone(), values, outside: 0.0, open })
 }
 
-/// What a registration is about: what the fixed mask keeps, or the [foreground](DeformResult::foreground) of the fixed image.
-/// `None` where that is constant.
+/// The region of interest of a registration: the region inside the fixed mask, or the
+/// [foreground](DeformResult::foreground) of the fixed image. `None` where that is constant.
 #[must_use]
 pub fn object_of<'a>(
     fixed: &'a Volume<f32>,

@@ -1,4 +1,4 @@
-//! What a deformable registration gives.
+//! The result of a deformable registration.
 
 use super::clip::IndexBox;
 use crate::measures::FieldMeasures;
@@ -31,7 +31,7 @@ pub struct DeformResult {
     /// The values that the foregrounds of the fixed and of the moving image of the first channel are above; none of an image
     /// that is constant.
     pub foreground: [Option<f32>; 2],
-    /// The part of the fixed grid that was computed on.
+    /// The part of the fixed grid that was registered.
     pub clipped: IndexBox,
     /// Voxels near extreme changes of volume that were smoothed at the end, summed over rounds.
     pub mended: usize,

@@ -6,11 +6,11 @@ use crate::multiscale::ScaleRecord;
 use crate::verdict::{Check, Remedy, Verdict};
 use voxalign_options::text;
 
-/// What is known of a result.
+/// The findings on a result.
 pub(super) struct Findings<'a> {
     pub(super) measures: &'a FieldMeasures,
     pub(super) scales: &'a [ScaleRecord],
-    /// The part of the smaller field of view that overlaps the other under the affine map.
+    /// The fraction of the smaller field of view that overlaps the other under the affine map.
     pub(super) overlap: f64,
     /// Whether there is a mask of the fixed and of the moving image.
     pub(super) masked: [bool; 2],
@@ -29,16 +29,15 @@ pub(super) fn judge(f: &Findings<'_>) -> Verdict {
         _ => None,
     });
     let change: f64 = changes.sum();
-    let falls =
-        Check::at_most("change of the energy over all scales", change, DEFORMATION.energy_rise);
+    let falls = Check::at_most("change in energy over all scales", change, DEFORMATION.energy_rise);
     let overlap = Check::at_least("overlap of the fields of view", f.overlap, DEFORMATION.overlap);
     let mut checks = vec![falls.or(Remedy::Smoother), overlap.or(Remedy::OtherAffinePart)];
     checks.extend(field_checks(f.measures, f.voxel));
     let mut remarks = Vec::new();
     if f.mended > 0 {
         remarks.push(text!(
-            "near extreme changes of volume the deformation was smoothed at the end: {} % of the voxels, \
-             each counted as often as it was smoothed",
+            "the final deformation was smoothed near extreme volume changes: {} % of the voxels, each counted \
+             every time that it was smoothed",
             short(100.0 * f.mended as f64 / f.voxels.max(1) as f64)
         ));
     }

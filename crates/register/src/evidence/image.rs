@@ -1,4 +1,4 @@
-//! Images at the scale of evidence.
+//! Images at the coarse scale of the evidence.
 
 use crate::metric::range::robust_range;
 use voxalign_image::{Grid, Vector3};
@@ -16,7 +16,7 @@ pub(super) struct Image {
     pub(super) weight: Option<Vec<f32>>,
     /// Voxels that count.
     pub(super) counted: usize,
-    /// What is above is foreground.
+    /// The threshold above which values are foreground.
     pub(super) threshold: f32,
 }
 
@@ -82,7 +82,7 @@ impl Image {
         (counted > 0.5).then_some(value as f32)
     }
 
-    /// The middle of what is foreground, and its mean distance from there, world mm.
+    /// The centre of the foreground, and its mean distance from there, world mm.
     pub(super) fn object(&self) -> (Vector3<f64>, f64) {
         let points = || {
             let inside = |&(i, v): &(usize, &f32)| *v > self.threshold && self.counts(i);

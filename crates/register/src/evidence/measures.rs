@@ -1,4 +1,4 @@
-//! The measures of one alignment.
+//! Measures of one alignment: edges, mutual information, tissue.
 
 use super::image::Image;
 use serde::{Deserialize, Serialize};
@@ -6,21 +6,21 @@ use voxalign_image::{Affine, Index};
 
 /// Bins of each image over the whole overlap, and within tissue.
 const BINS: [usize; 2] = [24, 16];
-/// Fewest voxels that tell anything.
+/// The fewest voxels that are informative.
 const FEWEST: usize = 64;
 
 /// What two images have in common under an alignment.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Measures {
-    /// How far gradients lie in one line, 0 to 1.
+    /// How parallel gradients are, 0 to 1.
     pub edges: f64,
-    /// Information of each other over the overlap, as a part of the smaller entropy.
+    /// Mutual information over the overlap, as a fraction of the smaller entropy.
     pub information: f64,
     /// Information within what is foreground in both, nats.
     pub tissue: f64,
-    /// Dice overlap of what is foreground.
+    /// Dice overlap of the foregrounds.
     pub foreground: f64,
-    /// Voxels of the fixed image that overlap, as a part of the smaller image.
+    /// Voxels of the fixed image that overlap, as a fraction of the smaller image.
     pub overlap: f64,
 }
 
@@ -48,7 +48,7 @@ impl Measures {
     }
 }
 
-/// Values of the moving image at the voxels of the fixed one that count; not a number elsewhere.
+/// Values of the moving image at the voxels of the fixed one that count; NaN elsewhere.
 fn moved(fixed: &Image, moving: &Image, map: &Affine<Index, Index>) -> Vec<f32> {
     let at = |i: usize| fixed.counts(i).then(|| moving.at(map.apply(fixed.index(i)))).flatten();
     (0..fixed.values.len()).map(|i| at(i).unwrap_or(f32::NAN)).collect()
@@ -57,14 +57,14 @@ fn moved(fixed: &Image, moving: &Image, map: &Affine<Index, Index>) -> Vec<f32> 
 /// How the intensities of two images go together within what is foreground in both.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Relation {
-    /// The part of the variance that a rising line explains: the squared correlation, 0 where it is negative.
+    /// The fraction of the variance that a rising line explains: the squared correlation, 0 where it is negative.
     pub line: f64,
     /// The part that any function of one image explains of the other, the larger of both ways.
     pub any: f64,
 }
 
 impl Relation {
-    /// What a line explains of what can be explained, 0 to 1.
+    /// The variance explained by a line as a fraction of what any relation can explain, 0 to 1.
     #[must_use]
     pub fn linearity(&self) -> f64 {
         (self.line / self.any.max(self.line).max(1e-9)).min(1.0)
@@ -98,7 +98,8 @@ pub(super) fn relation(
     Some(Relation { line, any })
 }
 
-/// The part of the variance of the second value that the first one explains, corrected for few samples (Kelley 1935).
+/// The fraction of the variance of the second value that the first one explains, corrected for few samples (Kelley
+/// 1935).
 fn explained(pairs: impl Iterator<Item = (f32, f32)> + Clone) -> f64 {
     let mut bins = [[0.0; 3]; BINS[0]];
     for (a, b) in pairs {
@@ -151,8 +152,8 @@ pub(super) fn measure(fixed: &Image, moving: &Image, map: &Affine<Index, Index>)
     }
 }
 
-/// The information that values from 0 to 1 have of each other, nats, and as a part of the smaller entropy: of a joint histogram with so many
-/// bins along each axis, less what so few pairs have by chance.
+/// The mutual information of values from 0 to 1, nats, and as a fraction of the smaller entropy: from a joint
+/// histogram with this many bins along each axis, less the expected bias of so few pairs.
 #[must_use]
 pub fn information(pairs: impl Iterator<Item = (f32, f32)>, bins: usize) -> [f64; 2] {
     let mut joint = vec![0u32; bins * bins];
@@ -179,7 +180,7 @@ pub fn information(pairs: impl Iterator<Item = (f32, f32)>, bins: usize) -> [f64
     [information, information / f.min(m).max(1e-9)]
 }
 
-/// How far gradients lie in one line.
+/// How parallel gradients are.
 fn edges(fixed: &Image, moved: &[f32]) -> f64 {
     let [nx, ny, nz] = fixed.dims;
     let strides = [1, nx, nx * ny];

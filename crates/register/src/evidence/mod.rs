@@ -1,4 +1,4 @@
-//! What two images say of an alignment, whatever cost found it.
+//! Evidence for an alignment from the two images, independent of the cost that found it.
 //!
 //! A cost that was optimised is low at the end of any search, also of images that have nothing in common. Evidence
 //! does not know the cost: it is measured at one scale, on both images together, and compared with what the same

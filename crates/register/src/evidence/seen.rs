@@ -1,4 +1,4 @@
-//! Two images as evidence looks at them.
+//! A pair of images prepared for evidence.
 
 use super::image::Image;
 use super::measures::{Measures, Relation, measure, relation};
@@ -10,20 +10,20 @@ use voxalign_image::{Affine, Grid, Index, Matrix3, Transform, Vector3};
 
 /// Samples along the middle one of an image's extents.
 const ACROSS: f64 = 48.0;
-/// How far other alignments are shifted, as a part of the object's radius, and turned.
+/// The shift of other alignments, as a fraction of the object's radius, and their rotation.
 const FAR: f64 = 0.25;
 const TURNED: f64 = 25.0;
-/// How far near ones are shifted, samples.
+/// The shift of near alignments, samples.
 const NEAR: f64 = 2.0;
 
-/// What two images say of an alignment.
+/// Evidence for an alignment from two images.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Evidence {
     /// Under the alignment.
     pub found: Measures,
     /// The mean of those shifted by two samples.
     pub near: Measures,
-    /// The largest of those shifted by a quarter of the object's radius, turned by 25 degrees, and turned over.
+    /// The largest of those shifted by a quarter of the object's radius, rotated by 25 degrees, and turned over.
     pub elsewhere: Measures,
     /// The largest of those mirrored, one of them refined by the cost where there was a search.
     pub mirrored: Measures,
@@ -31,12 +31,13 @@ pub struct Evidence {
     pub headers: Measures,
 }
 
-/// Added to edges and information, so that what is next to nothing tells next to nothing.
+/// Added to edges and information, so that values near zero have little influence.
 pub(crate) const LITTLE: f64 = 0.02;
 
 impl Evidence {
-    /// How far the alignment leads over others, and over its neighbours: edges, as a part of what the others miss
-    /// of 1, and of its own; logarithms of the ratios of tissue, -2 to 2; the same of information.
+    /// The leads of the alignment over others, and over its neighbours: for edges the difference as a fraction of
+    /// what the others, and it itself, lack to 1; for tissue and information the logarithm of the ratio, that of
+    /// tissue from -2 to 2.
     #[must_use]
     pub fn leads(&self) -> [f64; 6] {
         let (found, near, other) = (&self.found, &self.near, &self.elsewhere);
@@ -58,8 +59,8 @@ impl Evidence {
         self.leads().iter().zip(weights).map(|(lead, weight)| lead * weight).sum::<f64>() + constant
     }
 
-    /// By how much more a mirrored alignment has: edges, as a part of what is missing of 1, and the logarithm of
-    /// information.
+    /// The lead of the best mirrored alignment over this one: edges, as a fraction of what is missing to 1, and the
+    /// logarithm of the ratio of information.
     #[must_use]
     pub fn mirrored_leads(&self) -> [f64; 2] {
         let (found, mirrored) = (&self.found, &self.mirrored);
@@ -69,7 +70,7 @@ impl Evidence {
         ]
     }
 
-    /// Why, in words.
+    /// An explanation.
     #[must_use]
     pub fn words(&self) -> String {
         let pair = |what: &str, of: fn(&Measures) -> f64| {
@@ -77,7 +78,7 @@ impl Evidence {
             format!("{what} {:.2}, {:.2} and {:.2}", all[0], all[1], all[2])
         };
         format!(
-            "what the images share here, shifted by two samples, and at best elsewhere: {}; {}; {}",
+            "agreement of the images as registered, shifted by two samples, and at best elsewhere: {}; {}; {}",
             pair("edges", |m| m.edges),
             pair("information", |m| m.information),
             pair("information within tissue (nats)", |m| m.tissue),
@@ -105,13 +106,13 @@ pub struct Seen {
     whole: Option<Box<Seen>>,
 }
 
-/// The images of a masked registration as they are without the masks. A mask may keep what fits by chance, and nothing
-/// of what it leaves out pulls.
+/// The images of a masked registration without their masks. The region inside a mask may fit by chance, while
+/// nothing outside it has any influence.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Unmasked {
     /// The least part of an image's foreground that its mask keeps.
     pub kept: f64,
-    /// What the whole images say.
+    /// Evidence of the whole images.
     pub evidence: Evidence,
 }
 
@@ -123,7 +124,7 @@ impl Unmasked {
 
     /// Whether the whole images agree, where that counts.
     pub(crate) fn check(&self, least: f64) -> Option<Check> {
-        let name = "agreement of the whole images, of which masks keep a small part";
+        let name = "agreement of the whole images, without their masks";
         Some(Check::at_least(name, self.agreement()?, least).or(Remedy::WiderMask))
     }
 }
@@ -158,7 +159,7 @@ impl Seen {
         self.whole.as_deref()
     }
 
-    /// What the whole images say where masks keep some of them, as [`evidence`](Self::evidence).
+    /// Evidence of the whole images where masks exclude part of them, as [`evidence`](Self::evidence).
     #[must_use]
     pub fn unmasked(&self, map: &Affine, headers: &Affine) -> Option<Unmasked> {
         let whole = self.whole()?;
@@ -192,7 +193,7 @@ impl Seen {
         self.fixed.grid.to_world().then(map).then(self.moving.grid.to_index())
     }
 
-    /// What the images say of an alignment, and of that of the headers, fixed world to moving world.
+    /// Evidence for an alignment and for that of the headers, fixed world to moving world.
     #[must_use]
     pub fn evidence(&self, map: &Affine, headers: &Affine) -> Evidence {
         let of = |before: &[Affine]| -> Vec<Measures> {
@@ -209,12 +210,12 @@ impl Seen {
         }
     }
 
-    /// The mean distance of what is foreground in the fixed image from its middle, mm.
+    /// The mean distance of the foreground of the fixed image from its centre, mm.
     pub(crate) fn radius(&self) -> f64 {
         self.radius
     }
 
-    /// What is foreground in the fixed image and counts, world mm.
+    /// The foreground of the fixed image that counts, world mm.
     pub(crate) fn foreground(&self) -> Vec<Vector3<f64>> {
         let Image { values, threshold, .. } = &self.fixed;
         let inside = (0..values.len())
@@ -223,8 +224,8 @@ impl Seen {
         inside.collect()
     }
 
-    /// The same with the moving image brought onto the grid of the fixed one by a transform from the fixed to the moving
-    /// world; what lies outside of it does not count.
+    /// The same with the moving image resampled onto the grid of the fixed one by a transform from the fixed to the
+    /// moving world; voxels that map outside it do not count.
     pub(crate) fn through(&self, transform: &Transform) -> Self {
         let grid = self.fixed.grid.clone();
         let at = |i: usize| {

@@ -1,4 +1,4 @@
-//! Corresponding points, and the least-squares map that lays those of one world on those of the other.
+//! Least-squares maps between corresponding points.
 //!
 //! Sources: K. S. Arun, T. S. Huang, S. D. Blostein, *Least-squares fitting of two 3-D point sets*, IEEE
 //! Transactions on Pattern Analysis and Machine Intelligence 9(5), 1987 (rotations by the singular value
@@ -42,8 +42,8 @@ impl PointPairs {
         Ok(Self { fixed, moving, each: Vec::new() })
     }
 
-    /// The same with weights of the pairs, 0 or more: how reliable they are beside each other. One of weight 0 is
-    /// measured, and does nothing else.
+    /// The same with weights of the pairs, 0 or more: their relative reliability. A pair of weight 0 is measured
+    /// only.
     ///
     /// # Errors
     /// [`Option`](RegisterError::Option) where there are not as many as pairs, one is negative or not finite, or
@@ -84,7 +84,7 @@ impl PointPairs {
         [&self.fixed, &self.moving]
     }
 
-    /// What a pair counts.
+    /// The weight of a pair.
     #[must_use]
     pub fn weight(&self, index: usize) -> f64 {
         self.each.get(index).copied().unwrap_or(1.0)
@@ -126,10 +126,10 @@ impl MapKind {
     pub fn words(self) -> &'static str {
         match self {
             Self::Translation => "a translation",
-            Self::Line => "a translation and the smallest turn of a line onto a line",
+            Self::Line => "a translation and the smallest rotation of one line onto the other",
             Self::Rigid => "a rigid map",
-            Self::Similarity => "a rigid map with one scale",
-            Self::Scales => "a rigid map with three scales",
+            Self::Similarity => "a similarity map",
+            Self::Scales => "a rigid map with three scale factors",
             Self::Affine => "an affine map",
         }
     }
@@ -160,24 +160,24 @@ pub struct PointFit {
     pub spread: f64,
 }
 
-/// The distance that a fit leaves, as a part of the spread of points, from which on they hardly belong together.
+/// The residual of a fit, as a fraction of the spread of points, from which on they hardly belong together.
 const DISORDER: f64 = 0.4;
 
 impl PointFit {
-    /// What speaks against that the points belong together, if something does.
+    /// Reasons to doubt that the points belong together, if there are any.
     #[must_use]
     pub fn doubts(&self) -> Option<String> {
         if self.mirrored {
             return Some(
-                "the landmarks of one image are more like the mirror image of those of the other: check that left and \
-                 right are not exchanged and that both lists have the same order"
+                "the landmarks of one image fit a mirror image of those of the other better: check that left \
+                 and right are not swapped and that both lists are in the same order"
                     .to_owned(),
             );
         }
         (self.rms > DISORDER * self.spread).then(|| {
             format!(
-                "laid on each other, the landmarks are {:.1} mm apart (root mean square), which is much for points \
-                 that spread over {:.1} mm: check that both lists have the same order",
+                "after the fit the landmarks are {:.1} mm apart (root mean square), which is a lot for points \
+                 that spread over {:.1} mm: check that both lists are in the same order",
                 self.rms, self.spread
             )
         })
@@ -187,8 +187,8 @@ impl PointFit {
 /// The extent across, as a part of that along, below which points count as being in one line or plane: with
 /// points that are 1 mm off and 50 mm apart, a turn or a scale across would be nothing but their errors.
 const FLAT: f64 = 0.05;
-/// How far an affine map is drawn to the similarity, as a part of the largest spread squared: it says what
-/// points in a thin slab do not, and moves others by less than a thousandth of a voxel.
+/// The strength of the prior that draws an affine map to the similarity, as a fraction of the largest spread
+/// squared: it determines what points in a thin slab do not, and moves others by less than a thousandth of a voxel.
 const RIDGE: f64 = 1e-5;
 /// Rounds of the alternation between rotation and three scales.
 const ROUNDS: usize = 200;
@@ -229,7 +229,7 @@ pub fn fit_points(
         let (n, of) = (used.len(), if planes.is_some() { "2D" } else { "3D" });
         let pairs = if n == 1 { "1 pair" } else { &format!("{n} pairs") };
         return Err(no_points(format!(
-            "{pairs} of landmarks; a map of {of} images takes {least} at least"
+            "{pairs} of landmarks; a map of {of} images needs at least {least}"
         )));
     }
     let total: f64 = used.iter().map(|&i| pairs.weight(i)).sum();
@@ -318,7 +318,7 @@ fn rotation(matrix: Matrix3<f64>) -> (Matrix3<f64>, f64) {
 }
 
 impl Moments {
-    /// Along how many axes both sets have an extent.
+    /// The number of axes along which both sets have an extent.
     fn extents(&self) -> usize {
         let of = |moments: Matrix3<f64>| {
             let mut spreads = moments.symmetric_eigenvalues().map(|v| v.max(0.0).sqrt());

@@ -180,5 +180,5 @@ fn what_is_no_pair_is_refused() {
     assert!(said(good.clone().with_weights(vec![1.0, -1.0])).contains("-1"));
     assert!(said(good.clone().with_weights(vec![0.0; 2])).contains("above 0"));
     let few = fit_points(&good, MapKind::Rigid, None).unwrap_err().to_string();
-    assert!(few.contains("2 pairs of landmarks") && few.contains("takes 3 at least"), "{few}");
+    assert!(few.contains("2 pairs of landmarks") && few.contains("needs at least 3"), "{few}");
 }

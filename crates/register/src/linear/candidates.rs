@@ -1,4 +1,4 @@
-//! Poses that compete, and how the best of them are picked.
+//! Candidate poses of a search, and the selection of the best of them.
 
 use super::moments::Moments;
 use super::rotations::{Rotations, angle};
@@ -7,8 +7,7 @@ use crate::search::refine::Candidate;
 use crate::search::stage;
 use voxalign_image::Vector3;
 
-/// Results of the fine rotation search that are refined, and how many of them are its local minima
-/// at most.
+/// Results of the fine rotation search that are refined, and the largest number of local minima among them.
 pub(super) const REFINED: usize = 24;
 const MINIMA: usize = 14;
 /// Perturbations of the second stage.
@@ -51,14 +50,14 @@ pub(super) fn distinct(
     stage::distinct(candidates, spacing, most, |a, b| apart(a, b, model))
 }
 
-/// How far two poses are apart, mm at the model's radius.
+/// The distance between two poses, mm at the model's radius.
 fn apart(a: &Pose, b: &Pose, model: &Model) -> f64 {
     let turn = angle(&a.rotation, &b.rotation) * model.radius;
     let zoom = (a.log_scale - b.log_scale).norm() * model.radius;
     ((a.translation - b.translation).norm_squared() + turn * turn + zoom * zoom).sqrt()
 }
 
-/// A candidate and its neighbours: turned by 9 degrees about each axis, zoomed by 0.1 and 0.2.
+/// A candidate and its neighbours: rotated by 9 degrees about each axis, scaled by 0.1 and 0.2.
 pub(super) fn perturbed(pose: &Pose, flat: bool, scaling: bool) -> Vec<Pose> {
     let mut poses = vec![*pose];
     for axis in if flat { 2..3 } else { 0..3 } {

@@ -1,4 +1,4 @@
-//! A prior on sizes: what keeps a search from shrinking an object into a corner of another.
+//! A prior on scale that keeps a search from shrinking an object into a corner of the other image.
 
 use crate::error::Result;
 use crate::search::{Evaluation, Objective};
@@ -13,12 +13,12 @@ pub(super) fn weight(index: usize) -> f64 {
     WEIGHTS.get(index).or(WEIGHTS.last()).copied().unwrap_or(0.0)
 }
 
-/// What a cost is where a map cannot be turned back.
+/// The cost where a map has no inverse.
 const SINGULAR: f64 = 1e6;
 
-/// An objective with a prior on how far a map stretches what the start leaves as it is: for the stretches
-/// `s_i` the sum of `s_i^2 + 1 / s_i^2 - 2`, which is `4 (ln s)^2` of small ones, does not tell growing from
-/// shrinking, does not depend on rotations, and is infinite for a collapse.
+/// An objective with a prior on the stretches of a map relative to the start: for the stretches `s_i` the sum of
+/// `s_i^2 + 1 / s_i^2 - 2`, which is `4 (ln s)^2` for small ones, treats growing and shrinking alike, does not
+/// depend on rotations, and is infinite for a collapse.
 ///
 /// A cost is a mean over an overlap, and does not see what is lost beside it: of a small smooth piece of an
 /// image that is stretched over the other one, few numbers explain much.

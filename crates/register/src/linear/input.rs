@@ -1,4 +1,4 @@
-//! The images of a registration in the memory of a device.
+//! The images of an affine registration in device memory.
 
 use super::options::AffineInput;
 use super::prepare::{Values, fixed_weight, moving_mask};
@@ -17,7 +17,7 @@ pub struct DeviceInput<D: Device> {
     pub fixed: D::Buffer<f32>,
     /// Voxels of the fixed image that count (above 0), on its grid.
     pub fixed_mask: Option<D::Buffer<f32>>,
-    /// How much each voxel of the fixed image counts (not negative), on its grid.
+    /// The weights of the voxels of the fixed image (not negative), on its grid.
     pub fixed_weight: Option<D::Buffer<f32>>,
     /// Grid of the image that is to be moved onto the fixed one.
     pub moving_grid: Grid,
@@ -114,7 +114,7 @@ pub(super) enum Source<'a, D: Device> {
     PreparedUnmasked(&'a PreparedFixed<D>, Box<DeviceMoving<D>>),
 }
 
-/// What a source has of the fixed image.
+/// The parts of the fixed image in a source.
 pub(super) enum FixedSide<'a, D: Device> {
     /// Values as they were read, and what they weigh.
     Read(Values<'a, D>, Option<D::Buffer<f32>>),

@@ -4,7 +4,7 @@ use crate::error::{RegisterError, Result};
 use crate::evidence::middle_extent;
 use voxalign_image::Grid;
 
-/// The part of the data's spacing from which a stage is not finer than the data.
+/// The fraction of the data's spacing from which on a stage does not count as finer than the data.
 const NOT_FINER: f64 = 0.75;
 
 /// The default stages for two images: 8, 4, 2 and 1 mm for heads; finer for small things, coarser
@@ -29,8 +29,8 @@ fn finest_of_both(fixed: &Grid, moving: &Grid) -> f64 {
     finest(fixed).max(finest(moving))
 }
 
-/// How much finer than the data stages may be said to be: lists that serve images of several
-/// spacings are usual, and their finest stages are left out.
+/// How much finer than the data the given stages may be: lists that serve images of several spacings are common,
+/// and their finest stages are left out.
 const FINER: f64 = 8.0;
 
 /// Refuses stages that are finer than the data by more than a factor, or all finer than the data: the

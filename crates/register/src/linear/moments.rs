@@ -1,4 +1,4 @@
-//! Where the object of an image is, how large and along which axes.
+//! Moments of an image: centre of mass, size and principal axes of its object.
 
 use super::scales::Scaled;
 use crate::error::Result;
@@ -6,9 +6,8 @@ use crate::metric::range::robust_range;
 use voxalign_compute::Device;
 use voxalign_image::{Grid, Vector3};
 
-/// Centre of mass (world mm), root-mean-square distance from it, and principal axes (columns, by
-/// falling spread) of an image: voxels count by weight times how far they are above the
-/// background.
+/// Centre of mass (world mm), root-mean-square distance from it, and principal axes (columns, by decreasing spread)
+/// of an image: voxels are weighted by their weight times their height above the background.
 #[derive(Debug, Clone)]
 pub(super) struct Moments {
     pub(super) centre: Vector3<f64>,

@@ -1,5 +1,5 @@
-//! What the stages of a search do, as a table (Jenkinson and Smith 2001; section 2.2 of Li et al. 2015):
-//! which poses, with which freedom, how accurately, and which of them are kept.
+//! The schedule of a search as a table (Jenkinson and Smith 2001; section 2.2 of Li et al. 2015): which poses
+//! each stage starts from, with which degrees of freedom and tolerance, and which of them are kept.
 
 use super::candidates::REFINED;
 use super::options::{Search, SearchRange};
@@ -20,9 +20,9 @@ pub(super) enum From {
     Start,
     /// The start and the ways in which principal axes can be laid on each other.
     Axes,
-    /// Turns of the start, all rotations of the range in steps of so many radians.
+    /// Rotations of the start: all rotations of the range in steps of this many radians.
     Rotations(f64),
-    /// The same in finer steps, with translations and scales of the candidates within so many radians.
+    /// The same in finer steps, with translations and scales of the candidates within this many radians.
     Between(f64, f64),
     Candidates,
     /// The candidates, and what else a search can start from.
@@ -63,24 +63,24 @@ impl Until {
     }
 }
 
-/// What is done with each pose.
+/// The work on each pose.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Action {
     Score,
     Refine(Freedom, Until),
 }
 
-/// What becomes of the results.
+/// The selection of the results.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Keep {
     /// They are the candidates, in their order.
     All,
-    /// Of them and the candidates before them, local minima (nothing better within so many radians) and the
-    /// best of the rest.
+    /// Of them and the candidates before them, local minima (nothing better within this many radians) and the best
+    /// of the rest.
     Minima(f64),
-    /// The best that are so far apart, mm at the model's radius, and at most so many.
+    /// The best ones that are at least this far apart, mm at the model's radius, up to this many.
     Distinct(f64, usize),
-    /// The best that are other alignments are the rivals, and so many of them the candidates.
+    /// The best ones that are other alignments are the rivals, and this many of them the candidates.
     Rivals(usize),
     /// They compete with the candidate: rivals once more, of which the best is the candidate.
     Compete,
@@ -89,13 +89,13 @@ pub(super) enum Keep {
 /// A round of a stage.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Round {
-    /// What it is called while it goes on.
+    /// Its name in progress messages.
     pub(super) what: &'static str,
-    /// Which part of the stage it is.
+    /// Its part of the stage.
     pub(super) part: (f64, f64),
     pub(super) from: From,
     pub(super) action: Action,
-    /// What is done with the results, one after the other.
+    /// The selections made of the results, in order.
     pub(super) keep: Vec<Keep>,
 }
 
@@ -111,7 +111,7 @@ impl Round {
     }
 }
 
-/// What a search is told before it begins.
+/// What a search is given before it begins.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
     pub(super) search: Search,

@@ -1,4 +1,4 @@
-//! Images as they were read, checked and brought to one scale; all on the device.
+//! Preparation of the input: images are checked and brought to one scale on the device.
 
 use crate::error::{RegisterError, Result, Role};
 use crate::metric::range::{masked, robust_range_within};
@@ -109,8 +109,8 @@ fn summary<D: Device>(
     Ok(Summary { count, normal, min: min as f32, max: max as f32 })
 }
 
-/// Checks an image and brings its values to mean 0 and deviation 1 under `normal`, which is taken
-/// from the image itself where `None`. Returns them and what it was divided by.
+/// Checks an image and normalises its values to mean 0 and standard deviation 1 by `normal`, which is computed from
+/// the image itself if `None`. Returns the values and their scale.
 pub(super) fn normalised<D: Device>(
     device: &D,
     role: Role,
@@ -153,7 +153,7 @@ pub(super) fn normalised<D: Device>(
     Ok((Normalised { values, background: range.0 }, normal))
 }
 
-/// 1 where a mask is above 0, elsewhere 0.
+/// 1 where a mask is above 0, 0 elsewhere.
 fn inside<D: Device>(device: &D, mask: &D::Buffer<f32>) -> Result<D::Buffer<f32>> {
     let mut out = device.alloc::<f32>(mask.len())?;
     device.eval(&x(0).gt(0.0), &[mask], &[], None, &mut out)?;
@@ -182,8 +182,8 @@ pub(super) fn fixed_weight<D: Device>(
         if let Some(v) = bad {
             return Err(RegisterError::option(
                 "fixed_weight",
-                format!("an image with the value {v}"),
-                "weights must be finite and not negative",
+                format!("a weight of {v}"),
+                "give finite weights of 0 or more",
             ));
         }
     }
@@ -212,7 +212,7 @@ pub(super) fn fixed_weight<D: Device>(
     Ok(Some(weight))
 }
 
-/// The moving mask: 1 where it is above 0, elsewhere 0.
+/// The moving mask: 1 where it is above 0, 0 elsewhere.
 pub(super) fn moving_mask<D: Device>(
     device: &D,
     mask: Option<&D::Buffer<f32>>,

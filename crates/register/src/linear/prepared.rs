@@ -1,4 +1,4 @@
-//! A fixed image that is kept for many moving ones.
+//! A prepared fixed image that is reused for many moving images.
 
 use super::prepare::{Values, fixed_weight};
 use super::scales::{Finest, Scaled};
@@ -17,7 +17,7 @@ pub(super) struct Prepared<D: Device> {
 struct Made<D: Device> {
     /// Voxel sizes, mm.
     levels: Vec<f64>,
-    /// How much the image is smoothed, in voxel sizes of a level.
+    /// The smoothing of the image, in voxel sizes of a level.
     sigma: f64,
     scales: Vec<Scaled<D>>,
 }

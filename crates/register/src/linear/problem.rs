@@ -1,4 +1,4 @@
-//! Two images to be aligned: what is known of them before any search, and their scales.
+//! A pair of images to be aligned: what is known before the search, and their scales.
 
 use super::input::Source;
 use super::moments::{Moments, moments};
@@ -19,7 +19,7 @@ use voxalign_compute::Device;
 use voxalign_image::{Affine, Grid, Matrix3};
 use voxalign_options::{Choice, Text};
 
-/// Width of a border that is not given, as a part of the middle one of the extents.
+/// Default border width, as a fraction of the median extent.
 const BORDER: f64 = 1.0 / 40.0;
 
 /// Two images at all scales, and what does not depend on the scale.
@@ -41,7 +41,7 @@ pub(super) struct Problem<D: Device> {
     images: std::vec::IntoIter<(Scaled<D>, Scaled<D>)>,
 }
 
-/// The freedom that the degrees of freedom stand for.
+/// The freedom that a number of degrees of freedom means.
 fn freedom_of(dof: usize, flat: bool) -> Result<Freedom> {
     match (dof, flat) {
         (3, true) | (6, false) => Ok(Freedom::Rigid),
@@ -125,19 +125,19 @@ impl<D: Device> Problem<D> {
         start(init, &self.fixed_grid, &self.moving_grid, &self.moments, self.largest)
     }
 
-    /// What to say of a start.
+    /// Remarks on a start.
     pub(super) fn remarks_on(&self, init: &Init) -> Result<Vec<Text>> {
         let Init::Landmarks(pairs) = init else { return Ok(Vec::new()) };
         let found = fit(pairs, &self.fixed_grid, &self.moving_grid, self.largest)?;
         Ok(remarks_on(&found, self.largest, pairs.len()))
     }
 
-    /// The part of the smaller field of view that is within the other.
+    /// The fraction of the smaller field of view that is within the other.
     pub(super) fn overlap(&self, map: &Affine) -> f64 {
         field_overlap(&self.fixed_grid, &self.moving_grid, map)
     }
 
-    /// The objective of the next stage, and its record, which says what it is made of.
+    /// The objective of the next stage, and its record, which describes it.
     pub(super) fn next(
         &mut self,
         device: &D,

@@ -1,4 +1,4 @@
-//! The registration, and the other ways to a result that are tried where one is bad.
+//! The driver of an affine registration, including the fallbacks for bad results.
 
 use super::input::{DeviceInput, DeviceMoving, Source};
 use super::options::{AffineInput, AffineOptions, Rescue};

@@ -1,4 +1,4 @@
-//! What is tried where a result is bad: what its remedy would tell whoever asked for it.
+//! Fallbacks for bad results: other costs, starts and degrees of freedom, as the remedies would advise.
 
 use super::input::Source;
 use super::options::{AffineOptions, Init, Search};
@@ -16,7 +16,7 @@ use voxalign_options::text;
 struct Way {
     what: String,
     options: AffineOptions,
-    /// What follows a registration of the images without their masks, where that comes first.
+    /// The search that follows a registration of the images without their masks, where that comes first.
     unmasked: Option<Search>,
 }
 
@@ -41,7 +41,7 @@ impl Way {
     }
 }
 
-/// What can be tried, the most promising first.
+/// The fallbacks, the most promising first.
 fn plans(options: &AffineOptions, flat: bool, masked: bool) -> Vec<Way> {
     let used = options.first_similarity();
     let costs: [Similarity; 3] =
@@ -55,10 +55,9 @@ fn plans(options: &AffineOptions, flat: bool, masked: bool) -> Vec<Way> {
     });
     let mut all = Vec::new();
     if masked {
-        for (what, then) in [
-            ("the images without their masks first, then with them", Search::Local),
-            ("the images without their masks", Search::None),
-        ] {
+        for (what, then) in
+            [("the masks left out at first", Search::Local), ("the masks left out", Search::None)]
+        {
             all.push(Way { unmasked: Some(then), ..Way::new(what, options.clone()) });
         }
     }
@@ -118,7 +117,7 @@ pub(super) fn rescued<'a, D: Device + 'a>(
         attempt.kept = true;
         let how = if attempt.good { "good" } else { "better" };
         best.verdict.remarks.push(text!(
-            "what was asked for gave a bad result (agreement {asked:.2}); this one, by {}, is {how}",
+            "the registration that was asked for gave a bad result (agreement {asked:.2}); this one, with {}, is {how}",
             attempt.what
         ));
     }

@@ -1,4 +1,4 @@
-//! What an affine registration gives.
+//! The result of an affine registration.
 
 use crate::evidence::{Evidence, Relation, Seen, Unmasked};
 use crate::search::StageRecord;
@@ -12,7 +12,7 @@ use voxalign_image::Affine;
 /// Another registration of the same images, as the one that was asked for had a bad result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// What was different, such as `the cost ncc`.
+    /// The change, such as `the cost ncc`.
     pub what: String,
     /// Agreement of the images under its result; of the whole images where masks keep little of them.
     pub agreement: f64,
@@ -35,7 +35,7 @@ pub struct AffineResult {
     pub cost_start: f64,
     /// Cost at the finest stage of the result.
     pub cost_after: f64,
-    /// Degrees of freedom: those asked for, or what they stand for in 2D.
+    /// Degrees of freedom: those asked for, or their equivalent in 2D.
     pub dof: usize,
     /// Histogram bins of the finest stage that has a histogram, where any has.
     pub bins: Option<usize>,
@@ -46,11 +46,11 @@ pub struct AffineResult {
     /// How the sums of the cost were made, where it is made of binned sums. Another scheme gives the
     /// same sums but for rounding; with this one forced, the result has the same bits again.
     pub scheme: Option<Scheme>,
-    /// The part of the smaller field of view that overlaps the other under the result, 0 to 1.
+    /// The fraction of the smaller field of view that overlaps the other under the result, 0 to 1.
     pub overlap: f64,
-    /// What the images say of the result, whatever cost found it.
+    /// Evidence for the result, independent of the cost.
     pub evidence: Evidence,
-    /// What the whole images say of it, where masks keep some of them.
+    /// Evidence of the whole images, where masks exclude part of them.
     pub unmasked: Option<Unmasked>,
     /// The similarity of the finest stage.
     pub similarity: Similarity,
@@ -59,11 +59,12 @@ pub struct AffineResult {
     pub relation: Option<Relation>,
     /// Whether the images are flat.
     pub flat: bool,
-    /// What else was tried, as the registration that was asked for had a bad result.
+    /// The other attempts, made because the registration that was asked for gave a bad result.
     pub attempts: Vec<Attempt>,
     /// The stages, coarse to fine.
     pub stages: Vec<StageRecord>,
-    /// The images as evidence looks at them, of a registration by a similarity that brings each to a scale of its own.
+    /// The images prepared for evidence, of a registration by a similarity that scales the intensities of each
+    /// image by itself.
     pub seen: Option<Arc<Seen>>,
     /// The verdict.
     pub verdict: Verdict,

@@ -1,4 +1,4 @@
-//! The rotations that a full search looks at.
+//! The grid of rotations of a full search.
 
 use super::options::SearchRange;
 use crate::search::pose::Pose;

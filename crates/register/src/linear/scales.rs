@@ -1,4 +1,4 @@
-//! An image at the scales of a registration.
+//! One image at the scales of a registration.
 
 use super::prepare::{Normal, Normalised, Values, normalised};
 use crate::error::{Result, Role};

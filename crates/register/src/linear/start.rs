@@ -1,4 +1,4 @@
-//! Where a search starts.
+//! The start of a search.
 
 use super::moments::Moments;
 use super::options::Init;
@@ -8,7 +8,7 @@ use crate::search::pose::Freedom;
 use voxalign_image::{Affine, Grid, Matrix3, Vector3};
 use voxalign_options::{Text, text};
 
-/// A start in words.
+/// A description of a start.
 pub(super) fn describe(init: &Init) -> String {
     match init {
         Init::Header => "the headers as they are",
@@ -48,7 +48,7 @@ pub(super) fn fit(
     fit_points(pairs, asked, fixed.is_2d().then(|| [plane(fixed), plane(moving)]))
 }
 
-/// What whoever looks at a result should know of the landmarks that its search started from.
+/// Remarks on the landmarks that a search started from.
 pub(super) fn remarks_on(fit: &PointFit, freedom: Freedom, count: usize) -> Vec<Text> {
     let mut remarks = Vec::new();
     let started = fit.kind.words();
@@ -58,11 +58,11 @@ pub(super) fn remarks_on(fit: &PointFit, freedom: Freedom, count: usize) -> Vec<
         remarks.push(text!("{words}; the search started from {started}"));
     } else {
         let lie = match (fit.kind, freedom) {
-            (MapKind::Translation, _) => "lie in one place",
-            (MapKind::Line, _) => "lie in one line, or nearly so",
+            (MapKind::Translation, _) => "coincide",
+            (MapKind::Line, _) => "are collinear, or nearly so",
             (MapKind::Rigid, Freedom::Similarity | Freedom::Scales | Freedom::Affine)
             | (MapKind::Similarity, Freedom::Scales | Freedom::Affine) => {
-                "are too few for more, or lie in one plane or line, or nearly so"
+                "are too few for more, or coplanar or collinear, or nearly so"
             }
             _ => "",
         };

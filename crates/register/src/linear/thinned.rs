@@ -1,4 +1,4 @@
-//! Fewer samples where many tell no more.
+//! Subsampling of images that are larger than the cost needs.
 
 use super::scales::Scaled;
 use crate::error::Result;
@@ -44,7 +44,7 @@ struct Lattice {
 }
 
 impl Lattice {
-    /// The densest one that leaves at most so many of the voxels; `None` where all may stay.
+    /// The densest lattice that leaves at most this many of the voxels; `None` where all may stay.
     fn of(dims: [usize; 3], most: usize) -> Option<Self> {
         if dims.iter().product::<usize>() <= most {
             return None;
@@ -82,7 +82,7 @@ impl Lattice {
     }
 }
 
-/// An image of which at most so many voxels count, evenly spread, and the part of all voxels that they are.
+/// An image of which at most this many voxels count, evenly spread, and their fraction of all voxels.
 pub(super) fn thinned<D: Device>(
     device: &D,
     image: Scaled<D>,

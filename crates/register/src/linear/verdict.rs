@@ -7,21 +7,21 @@ use crate::verdict::{Check, Remedy, Verdict};
 use voxalign_image::{Affine, Transform, Vector3};
 use voxalign_options::{Text, text};
 
-/// What is known of a result.
+/// The findings on a result.
 pub(super) struct Findings {
-    /// What the images say.
+    /// Evidence of the images.
     pub(super) evidence: Evidence,
-    /// What the whole images say, where masks keep some of them.
+    /// Evidence of the whole images, where masks exclude part of them.
     pub(super) unmasked: Option<Unmasked>,
     pub(super) cost_before: f64,
     pub(super) cost_start: f64,
     pub(super) cost_after: f64,
-    /// Weighted samples that overlap, as a part of the smaller image.
+    /// Weighted samples that overlap, as a fraction of the smaller image.
     pub(super) sampled_overlap: f64,
     pub(super) field_overlap: f64,
     pub(super) transform: Affine,
     pub(super) model: Model,
-    /// What other alignments were looked at, where not all were.
+    /// A remark on which other alignments were tried, where not all were.
     pub(super) compared: Option<&'static str>,
     pub(super) searched: bool,
     /// Whether other ways are tried where the result is bad.
@@ -33,7 +33,7 @@ pub(super) struct Findings {
 pub(super) fn judge(f: &Findings) -> Verdict {
     let mut checks = Vec::new();
     let agreement = f.evidence.agreement();
-    let name = "agreement of edges, information and tissue, whatever the cost";
+    let name = "agreement of edges, information and tissue, independent of the cost";
     checks.push(Check::at_least(name, agreement, AFFINE.agreement).or(
         match (f.rescues, f.searched) {
             (true, _) => Remedy::BelongTogether,
@@ -43,12 +43,12 @@ pub(super) fn judge(f: &Findings) -> Verdict {
     ));
     let shown = f.evidence.found.tissue.max(f.evidence.elsewhere.tissue) > LITTLE;
     if shown {
-        let name = "lead of the information within tissue over other alignments";
+        let name = "lead in information within tissue over other alignments";
         let lead = f.evidence.leads()[2];
         checks.push(Check::at_least(name, lead, AFFINE.tissue).or(Remedy::SameInside));
     } else {
         // Outlines alone can tell, where there are some.
-        let name = "overlap of the foregrounds (Dice), within which nothing is shared";
+        let name = "Dice overlap of the foregrounds, which share nothing inside";
         let overlap = f.evidence.found.foreground;
         checks.push(Check::at_least(name, overlap, AFFINE.foreground).or(Remedy::NearerStart));
     }
@@ -56,7 +56,7 @@ pub(super) fn judge(f: &Findings) -> Verdict {
     if f.searched {
         for (from, before) in [("the headers", f.cost_before), ("the start", f.cost_start)] {
             let change = f.cost_after - before;
-            let name = format!("change of the cost from {from}");
+            let name = format!("change in cost from {from}");
             checks.push(
                 Check::new(name, change, "at most 0", change <= 1e-9).or(Remedy::SmallerSearch),
             );
@@ -76,12 +76,12 @@ pub(super) fn judge(f: &Findings) -> Verdict {
     };
     for (name, value) in [
         ("largest scaling", lengths.iter().take(used).copied().fold(1.0, f64::max)),
-        ("smallest factor of lengths", lengths.iter().take(used).copied().fold(1.0, f64::min)),
+        ("smallest scaling", lengths.iter().take(used).copied().fold(1.0, f64::min)),
     ] {
         checks.push(between(name, value, AFFINE.lengths));
     }
     let determinant = f.transform.determinant();
-    let name = "factor of volumes (determinant; negative for a reflection)";
+    let name = "volume scaling (determinant; negative for a reflection)";
     checks.push(between(name, determinant, AFFINE.volumes));
     let transform = Transform::Affine(f.transform);
     let error = transform
@@ -94,7 +94,7 @@ pub(super) fn judge(f: &Findings) -> Verdict {
     let mut remarks: Vec<Text> = f.compared.map(Text::from).into_iter().collect();
     if !shown {
         remarks.push(
-            "within their outlines the images show nothing in common anywhere: outlines alone were compared"
+            "the images have nothing in common inside their outlines, so only the outlines were compared"
                 .into(),
         );
     }
@@ -106,7 +106,7 @@ pub(super) fn judge(f: &Findings) -> Verdict {
             "the images fit better with one of them mirrored: check left and right in their headers".into(),
         );
         if better(mirrored, bounds[2]) {
-            let name = "edges that a mirrored image has more";
+            let name = "gain in edge agreement from mirroring one image";
             checks.push(Check::at_most(name, mirrored[0], bounds[2][0]).or(Remedy::Handedness));
         }
     }
@@ -115,7 +115,7 @@ pub(super) fn judge(f: &Findings) -> Verdict {
     }
     let (own, headers) = (&f.evidence.found, &f.evidence.headers);
     if headers.edges > own.edges && headers.information > own.information {
-        remarks.push("the headers alone lay the images on each other better than this".into());
+        remarks.push("the headers alone align the images better than this result".into());
     }
     if f.sampled_overlap < 0.5 {
         remarks.push(text!(

@@ -1,4 +1,4 @@
-//! The walk through the rounds of a search.
+//! The rounds of a search, one after the other.
 
 use super::candidates::{distinct, perturbed, pick, principal_starts, reflected};
 use super::moments::Moments;
@@ -10,21 +10,21 @@ use crate::search::pose::{Model, Pose};
 use crate::search::refine::Candidate;
 use crate::search::stage::Stage;
 
-/// How far apart two alignments are, as a part of the object's radius, that are not the same one.
+/// The least distance between two different alignments, as a fraction of the object's radius.
 pub(super) const ELSEWHERE: f64 = 0.3;
 
 /// Where a search can start.
 pub(super) struct Starts {
     pub(super) start: Pose,
-    /// What the headers say.
+    /// The alignment of the headers.
     pub(super) headers: Pose,
-    /// Where a full search looks besides: what the headers say, and the centres of the images laid on each other.
+    /// Further starts of a full search: the alignment of the headers, and aligned image centres.
     pub(super) others: Vec<Pose>,
     /// Of the fixed and of the moving image.
     pub(super) moments: [Moments; 2],
 }
 
-/// What a search knows between its rounds.
+/// The state of a search between its rounds.
 pub(super) struct Walk<'a> {
     model: &'a Model,
     plan: &'a Plan,
@@ -148,7 +148,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What is kept of candidates that were found.
+    /// The selection of the candidates that were found.
     fn keep(&mut self, keep: Keep, found: Vec<Candidate>) -> Vec<Candidate> {
         let elsewhere = self.plan.elsewhere;
         match keep {

@@ -1,4 +1,4 @@
-//! Two images at one scale, ready to be compared under affine maps.
+//! Two images at one scale, prepared for comparison under affine maps.
 
 use super::range::robust_range_on;
 use crate::error::{RegisterError, Result};
@@ -41,12 +41,12 @@ pub(crate) fn of_sums(similarity: &Similarity) -> Result<OfSums> {
         RegisterError::option(
             "similarity",
             similarity.name(),
-            "it is for deformations; for affine registration give cr, mi, nmi, ncc or ssd",
+            "it is only for deformations; for affine registration give cr, mi, nmi, ncc or ssd",
         )
     })
 }
 
-/// Largest part of the extent of the moving image that the border weighting takes at either side.
+/// Largest fraction of the extent of the moving image that the border weighting takes on either side.
 const BORDER_PART: f64 = 0.05;
 
 /// The width of the border weighting along each axis, voxels.
@@ -75,7 +75,7 @@ pub struct LevelImages<D: Device> {
     pub fixed: Arc<D::Buffer<f32>>,
     /// Its weights (mask and weight together), 0 where a voxel does not count.
     pub fixed_weight: Option<Arc<D::Buffer<f32>>>,
-    /// The part of the fixed voxels that are samples, where others are left out by a weight of 0 to save work:
+    /// The fraction of the fixed voxels that are samples, where others are left out by a weight of 0 to save work:
     /// 1 where none are.
     pub share: f64,
     /// Grid of the moving image.

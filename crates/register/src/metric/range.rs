@@ -12,8 +12,8 @@ const PART: usize = 1 << 16;
 /// Bins of each look at the values.
 const BINS: usize = 2048;
 
-/// The range of the finite values between two quantiles (0 to 1), by two passes of a histogram, or
-/// `None` where there is no finite value. Where the quantiles meet, the full range.
+/// The range of the finite values between two quantiles (0 to 1), by two passes of a histogram, or `None` if there
+/// is no finite value. Where the quantiles coincide, the full range.
 #[must_use]
 pub fn robust_range(values: &[f32], low: f64, high: f64) -> Option<(f32, f32)> {
     // Counts, and the ends of ranges, are the same in any order.
@@ -39,7 +39,7 @@ pub fn robust_range(values: &[f32], low: f64, high: f64) -> Option<(f32, f32)> {
     }
 }
 
-/// Finite values, counted beside what was found before, in as many bins as that has.
+/// Counts finite values and adds them to the bins of earlier ones.
 pub(crate) fn counted(
     mut found: ValueCounts,
     values: impl Iterator<Item = f32>,
@@ -127,7 +127,7 @@ pub fn robust_range_within<D: Device>(
     narrowed(ends, low, high, |min, max| Ok(device.value_counts(values, weights, min, max, BINS)?))
 }
 
-/// The values where the weight is above 0, elsewhere `other`.
+/// The values where the weight is above 0, `other` elsewhere.
 pub(crate) fn masked<D: Device>(
     device: &D,
     values: &D::Buffer<f32>,

@@ -1,5 +1,5 @@
-//! The correlation ratio as it is written down: one voxel after the other, one thread, double
-//! precision. The check of the fast operators, and the yardstick of their speed.
+//! Reference implementation of the correlation ratio, straight from its formula: voxel by voxel, one thread,
+//! double precision. The fast operators are checked and timed against it.
 
 use voxalign_image::{Affine, Vector3, Volume};
 

@@ -1,4 +1,4 @@
-//! What a model of several subjects can beside what one of a pair can.
+//! What a deformation model needs for several subjects beyond what it needs for a pair.
 
 use super::Model;
 use crate::attachment::images::Moved;
@@ -6,11 +6,11 @@ use crate::error::Result;
 use voxalign_compute::{Device, Memory};
 use voxalign_image::{Affine, Grid};
 
-/// What a subject keeps on a device from one step to the next.
+/// The device buffers of a subject from one step to the next.
 pub struct Buffers<'s, D: Device> {
-    /// What steps change.
+    /// Buffers that steps change.
     pub changing: Vec<&'s mut D::Buffer<f32>>,
-    /// What they only look at: the moving images at the scale at hand.
+    /// Buffers that steps only read: the moving images at the current scale.
     pub fixed: Vec<&'s mut D::Buffer<f32>>,
 }
 
@@ -46,8 +46,8 @@ pub trait CohortModel<D: Device>: Model<D> {
         4 * (self.changing_lengths(grid).iter().sum::<usize>() as u64 + images)
     }
 
-    /// Bytes that the subjects share at the finest scale, of a template of `template` voxels, roughly, beside those of
-    /// [attachments](crate::attachment::Attachment::bytes).
+    /// Bytes that the subjects share at the finest scale, for a template of `template` voxels, roughly, in addition
+    /// to those of [attachments](crate::attachment::Attachment::bytes).
     fn bytes_shared(&self, template: u64, channels: u64) -> u64;
 
     /// Why voxels of a subject cannot be left out by a mask, with what helps, where they cannot.
@@ -55,10 +55,10 @@ pub trait CohortModel<D: Device>: Model<D> {
         None
     }
 
-    /// What a subject keeps on the device; always the same buffers in the same order at a scale.
+    /// The device buffers of a subject; always the same ones in the same order at a scale.
     fn buffers<'s>(&self, state: &'s mut Self::State) -> Buffers<'s, D>;
 
-    /// What a subject keeps beside its buffers; waits for its last step.
+    /// The state of a subject apart from its buffers; waits for its last step.
     ///
     /// # Errors
     /// What failed on the device.
@@ -67,8 +67,8 @@ pub trait CohortModel<D: Device>: Model<D> {
         Ok(Vec::new())
     }
 
-    /// Gives a subject at the scale at hand the [numbers](Self::numbers) that it had before, and room for
-    /// the buffers that belong to them.
+    /// Gives a subject at the current scale the [numbers](Self::numbers) that it had before, and room for the
+    /// buffers that belong to them.
     ///
     /// # Errors
     /// Memory that runs out.
@@ -135,7 +135,7 @@ pub trait CohortModel<D: Device>: Model<D> {
 
 /// Work with a model of several subjects, of some kind.
 pub trait UseCohortModel<D: Device> {
-    /// What comes of it.
+    /// The result.
     type Out;
 
     /// Does it; `make` makes models on a grid.

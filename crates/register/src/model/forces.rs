@@ -1,4 +1,4 @@
-//! Forces: what attachments pull by, on a grid.
+//! Forces: the derivatives of the data terms on a grid.
 
 use super::held::{PointState, Way};
 use super::points::Held;

@@ -1,4 +1,4 @@
-//! The moving image flows towards the fixed one (Algorithm 2 of Ha 2011).
+//! The greedy model: the moving image flows towards the fixed one (Algorithm 2 of Ha 2011).
 //!
 //! At each step the force `F = ∂E/∂W · ∇W` on the warped image `W = M ∘ φ` is turned into a velocity,
 //! `L v = F`, and `φ ← φ ∘ (id − ε v)` with `ε` such that the largest displacement is a given part of a
@@ -61,7 +61,7 @@ pub struct GreedyModel<D: Device> {
     work: Option<Work<D>>,
 }
 
-/// What a step needs.
+/// The workspace of a step.
 struct Work<D: Device> {
     mover: Mover<D>,
     /// Room for the images of the only subject, where they are.
@@ -76,9 +76,9 @@ pub struct GreedyState<D: Device> {
     dims: Dims,
     /// The displacement, voxels of the grid.
     field: D::Buffer<f32>,
-    /// What iterative solvers and adaptive steps start from.
+    /// The initial state of iterative solvers and adaptive steps.
     kept: Option<Kept<D>>,
-    /// What points keep.
+    /// The state of points.
     points: PointState<D>,
 }
 

@@ -1,4 +1,4 @@
-//! What points keep from one step of a scale to the next.
+//! State of points that is kept from one step of a scale to the next.
 
 use super::points::{Held, between, lattice};
 use super::pull::Sources;
@@ -17,13 +17,13 @@ pub(super) struct Way<'a, D: Device> {
     pub(super) to_world: Affine<Index, World>,
 }
 
-/// What points keep from one step of a scale to the next.
+/// The state of points from one step of a scale to the next.
 pub(super) struct PointState<D: Device> {
     /// Of each attachment of points, the points of each side that is carried.
     pub(super) held: Vec<Vec<Held<D>>>,
     /// The largest of the last velocity of each side; none before the first step of a scale.
     pub(super) last: Vec<Largest>,
-    /// How many times farther points go than stiffness alone lets them.
+    /// The factor by which points move farther than stiffness alone allows.
     pub(super) trust: Trust,
 }
 
@@ -42,8 +42,9 @@ impl Largest {
     }
 }
 
-/// How far points may go beyond what their stiffness says: it is that of shapes that lie on each other, and far too
-/// much where they are far apart. Longer steps while they pay, shorter ones where they led uphill.
+/// How far points may move beyond the step that their stiffness suggests, which suits shapes that overlap and is
+/// far too stiff where they are far apart. Longer steps while they reduce the energy, shorter ones after they
+/// raised it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Trust {
     factor: f64,
@@ -60,7 +61,7 @@ impl Trust {
     /// The largest factor.
     const MOST: f64 = 64.0;
 
-    /// What stiffness is divided by.
+    /// The divisor of the stiffness.
     pub(super) fn factor(&self) -> f64 {
         self.factor
     }
@@ -131,8 +132,8 @@ impl<D: Device> PointState<D> {
         self.held.iter_mut().flatten().flat_map(Held::buffers)
     }
 
-    /// All that is not, which says what [buffers](Self::buffers) there are too; nothing before the first step of a scale. Waits
-    /// for the last step.
+    /// The rest of the state, including which [buffers](Self::buffers) there are; nothing before the first step of
+    /// a scale. Waits for the last step.
     ///
     /// # Errors
     /// What failed on the device.

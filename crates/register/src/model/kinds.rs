@@ -1,4 +1,4 @@
-//! The kinds of model, with what each can be told, and what every deformation can.
+//! The kinds of deformation model with their parameters, and the parameters that all of them share.
 
 use super::greedy::Greedy;
 use super::lddmm::Lddmm;
@@ -12,7 +12,7 @@ use voxalign_compute::cpu::Cpu;
 use voxalign_image::{Affine, Grid};
 use voxalign_options::{Choice, OptionError, Parameters};
 
-/// What a kind of model is.
+/// What a kind of model implements.
 pub trait Kind: Parameters + Copy {
     /// Its state and steps on a device.
     type Model<D: Device>: Model<D>;
@@ -233,7 +233,7 @@ impl Default for Matching {
 }
 
 impl Matching {
-    /// What is usual for a model.
+    /// The defaults of a model.
     #[must_use]
     pub fn of(model: DeformModel) -> Self {
         Self { model, solver: model.usual_solver(), multiscale: Multiscale::default() }

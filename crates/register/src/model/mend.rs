@@ -1,4 +1,4 @@
-//! The safeguard against folds and extreme changes of volume.
+//! The safeguard against folding and extreme volume changes.
 
 use crate::attachment::images::finest;
 use crate::error::Result;

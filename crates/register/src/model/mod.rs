@@ -1,4 +1,4 @@
-//! Deformation models: one file or folder a model.
+//! Deformation models: one file or folder for each.
 //!
 //! A model brings one or many *subjects* to where [attachments](crate::attachment) pull them, step by step. A pair is one subject and images
 //! that stay; an atlas has many subjects and a template that is averaged anew between their steps (Algorithm
@@ -45,7 +45,7 @@ pub use pull::{Carried, Counts, FixedImage, Pull, Sources};
 pub use symmetric::{Symmetric, SymmetricModel};
 pub use template::TemplatePoints;
 
-/// What a model found of a pair.
+/// The result of a model for a pair.
 pub struct Found<D: Device> {
     /// The displacement on the fixed grid, before the affine map, and one that takes it back, or is near
     /// that; voxels.
@@ -66,11 +66,11 @@ pub type Borrower<'w, D> = dyn FnMut(&Affine, &<D as Memory>::Buffer<f32>) -> Re
 /// A state is whatever the model keeps on the device: nothing here asks for fields of the grid. What needs the displacement of
 /// the grid is [lent](Self::lend) one.
 pub trait Model<D: Device>: Send {
-    /// What a subject keeps.
+    /// The state of a subject.
     type State: Send;
 
-    /// The grid on which a pair of images is brought together that an affine map carries from one to the
-    /// other: that of the fixed image, unless the model says otherwise.
+    /// The grid on which a pair of images meets, given the affine map between them: that of the fixed image, unless
+    /// the model says otherwise.
     ///
     /// # Errors
     /// Images that have no such grid.
@@ -82,8 +82,8 @@ pub trait Model<D: Device>: Send {
         Ok(fixed.clone())
     }
 
-    /// The volume of the object where a pair of images is brought together, mm³, given that in the fixed and in the moving
-    /// image, which an affine map carries one to the other: that of the fixed one, unless the model says otherwise.
+    /// The volume of the object on the grid where a pair of images meets, mm³, given that in the fixed and in the
+    /// moving image and the affine map between them: that in the fixed one, unless the model says otherwise.
     fn volume(volumes: [f64; 2], affine: &Affine) -> f64
     where
         Self: Sized,
@@ -174,8 +174,8 @@ pub trait Model<D: Device>: Send {
         Ok(None)
     }
 
-    /// What was found of the [only subject](Self::begin), on the grid of the fixed image, once it is at
-    /// the finest scale.
+    /// The result for the [only subject](Self::begin), on the grid of the fixed image, once it is at the finest
+    /// scale.
     ///
     /// # Errors
     /// Memory that runs out.
@@ -186,7 +186,7 @@ pub trait Model<D: Device>: Send {
 
 /// Work with a model of some kind.
 pub trait UseModel<D: Device> {
-    /// What comes of it.
+    /// The result.
     type Out;
 
     /// Does it; `make` makes models on a grid.

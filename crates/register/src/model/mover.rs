@@ -1,4 +1,4 @@
-//! What moves a field: from what pulls to a velocity, and along it.
+//! One update of a displacement field: from forces to a velocity, and a step along it.
 
 use super::forces::Forces;
 use super::held::{Largest, PointState, Way};
@@ -70,7 +70,7 @@ fn smooth_into<D: Device>(
     }
 }
 
-/// What a [`Mover`] keeps for a registration while it serves another one.
+/// The state that a [`Mover`] keeps for a registration while it serves another one.
 pub(super) struct Kept<D: Device> {
     /// The last velocity.
     pub(super) velocity: D::Buffer<f32>,
@@ -80,7 +80,7 @@ pub(super) struct Kept<D: Device> {
     pub(super) last_energy: f64,
 }
 
-/// The numbers of what sides keep, whose count is the first, and those of points after them.
+/// The state of the sides, whose count comes first, followed by that of points.
 ///
 /// # Errors
 /// What failed on the device.
@@ -124,11 +124,11 @@ pub(super) fn has_memory(flow: &Flow, solver: &SolverKind) -> bool {
     solver.starts_from_last() || flow.step_rule == StepRule::Adaptive
 }
 
-/// The part of the largest step that points make beside images: less than all of it, so that the largest velocity stays that of
-/// the images, which sets the step, but where both pull at one place.
+/// The step of points as a fraction of the largest step where images act as well: less than all of it, so that the
+/// largest velocity, which sets the step, stays that of the images, except where both act at one place.
 const BESIDE: f64 = 0.5;
 
-/// How many times the largest step points alone may make, where several pull at one place.
+/// The factor of the largest step that points alone may make, where several act at one place.
 const TOGETHER: f64 = 2.0;
 
 /// Moves displacements along the velocities that solvers make of [`Forces`], on one side or on both.
@@ -146,7 +146,7 @@ struct Stepper<D: Device> {
     norms: D::Buffer<f64>,
     /// The step of the next advance, smallest voxels.
     step: f64,
-    /// Whether the velocity at hand is that of points alone, a unit of which is a voxel.
+    /// Whether the current velocity is that of points alone, a unit of which is a voxel.
     of_points: bool,
     last_energy: f64,
 }
@@ -211,7 +211,7 @@ impl<D: Device> Mover<D> {
         Ok(energies)
     }
 
-    /// Looks how far forces at points reach.
+    /// Determines how far forces at points reach.
     fn reach(&mut self, device: &D, points: &mut PointState<D>, stiff: &[Vec<f32>]) -> Result<()> {
         let Forces { dims, smallest, sides: forces, .. } = &mut self.forces;
         let (Some(side), Some(force)) = (self.sides.first_mut(), forces.first_mut()) else {
@@ -258,7 +258,7 @@ impl<D: Device> Mover<D> {
         Ok(self.sides.iter_mut().enumerate().map(bounds).collect())
     }
 
-    /// The velocities of the forces at hand, and their norms.
+    /// The velocities of the current forces, and their norms.
     fn solve(&mut self, device: &D) -> Result<()> {
         for (side, force) in self.sides.iter_mut().zip(&self.forces.sides) {
             side.solver.solve(force, &mut side.velocity)?;
@@ -297,9 +297,8 @@ impl<D: Device> Mover<D> {
         Ok(())
     }
 
-    /// Exchanges what each side keeps from one step of a registration to the next: the velocity, from which
-    /// solvers start, and the step. None stands for a registration that begins: of the velocity a new
-    /// one is made then.
+    /// Exchanges the state of each side between steps of a registration: the velocity, from which solvers start,
+    /// and the step. `None` means a registration that begins: a new velocity is made then.
     ///
     /// # Errors
     /// Memory that runs out.
@@ -333,7 +332,7 @@ impl<D: Device> Mover<D> {
         Ok(())
     }
 
-    /// Adapts the step of the sides of a subject to the energy at hand, which is known then.
+    /// Adapts the step of the sides of a subject to the current energy, which is known then.
     ///
     /// # Errors
     /// What failed on the device.

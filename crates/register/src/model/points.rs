@@ -1,4 +1,4 @@
-//! Points that fields carry, and forces at points, all on the device.
+//! Points moved by fields, and forces at points, all on the device.
 //!
 //! A point in voxels `p` of a grid is carried by a displacement `u` to `M(p + u(p))` in mm, with an affine map `M` after it and linear
 //! interpolation, that of images. A covector `c` there is the force `(1 + ∂u)ᵀ Mᵀ c` at `p`, and is shared out among the voxels around.
@@ -60,7 +60,8 @@ pub(super) struct Held<D: Device> {
     /// Where they are in that world, mm, and the covectors there.
     there: D::Buffer<f32>,
     pub(super) covectors: D::Buffer<f32>,
-    /// How far unit forces at all points move each, once for each component; and the stiffness of the energy times that.
+    /// The displacement of each point by unit forces at all points, for each component; and the stiffness of the
+    /// energy times that.
     pub(super) reach: Option<[D::Buffer<f32>; 2]>,
 }
 
@@ -84,7 +85,8 @@ impl<D: Device> Held<D> {
         [&mut self.on_side, &mut self.there, &mut self.covectors].into_iter().chain(rest)
     }
 
-    /// What it has beside [buffers](Self::buffers): their length, whether there are those that may be left out, and the map.
+    /// Its state apart from [buffers](Self::buffers): their length, which of the optional ones there are, and the
+    /// map.
     pub(super) fn numbers(&self) -> impl Iterator<Item = f64> {
         let there = |is: bool| f64::from(u8::from(is));
         let of_buffers = [there(self.at.is_some()), there(self.reach.is_some())];
@@ -92,7 +94,7 @@ impl<D: Device> Held<D> {
         std::iter::once(len).chain(of_buffers).chain(self.map.into_iter().flatten())
     }
 
-    /// What [numbers](Self::numbers) say, with room for its buffers.
+    /// The state given by [numbers](Self::numbers), with room for its buffers.
     ///
     /// # Errors
     /// Memory that runs out.
@@ -142,7 +144,7 @@ impl<D: Device> Held<D> {
         (&self.there, &mut self.covectors)
     }
 
-    /// What carries the points: a displacement, voxels of the grid.
+    /// The displacement of the points, voxels of the grid.
     pub(super) fn carriage<'a>(&self, field: &'a D::Buffer<f32>, dims: Dims) -> Carriage<'a, D> {
         Carriage { field, lattice: lattice(dims), scale: [1.0; 3], map: self.map }
     }
@@ -155,8 +157,9 @@ impl<D: Device> Held<D> {
     }
 }
 
-/// What each of some lists of points feels of forces at all of them: of unit forces, and of ones as large as the stiffness of
-/// each; `solve` makes a velocity of a force, both of which there is room for. `smallest` is the length of the smallest voxel, mm.
+/// The effect of forces at all points on each of some lists of points: for unit forces, and for forces as large as
+/// the stiffness of each; `solve` turns a force into a velocity, both of which there is room for. `smallest` is the
+/// length of the smallest voxel, mm.
 ///
 /// # Errors
 /// What fails on the device.
@@ -212,8 +215,8 @@ mod tests {
 
     const DIMS: Dims = [11, 9, 7];
 
-    /// However strong they pull, one step brings points no farther than where the energy is least, nor farther than the largest
-    /// step; where they pull little, the force is the gradient.
+    /// However strong the forces, one step moves points no farther than to the minimum of the energy, nor farther
+    /// than the largest step; for weak forces, the force is the gradient.
     #[test]
     fn points_are_held_back() {
         let device = Cpu::new(Some(2)).unwrap();

@@ -1,4 +1,4 @@
-//! What a step is given: what pulls, and at what.
+//! The input of a step: data terms and the state that they apply to.
 
 use super::Attachments;
 use crate::attachment::images::DeviceImage;
@@ -10,14 +10,13 @@ use std::ops::Range;
 use voxalign_compute::{Device, Dims, Memory};
 use voxalign_image::Grid;
 
-/// The data terms, which have been brought [to the scale](Attachment::to_scale).
+/// The data terms, which have been [set to the scale](Attachment::to_scale).
 pub struct Sources<'a, D: Device> {
     /// Those of all subjects of a device.
     pub shared: &'a mut Attachments<D>,
     /// Those of this one alone.
     pub own: &'a mut Attachments<D>,
-    /// What the energy of points is multiplied by: the part of the voxels that images are looked at in which the
-    /// object has.
+    /// The factor of the energy of points: the fraction of the image voxels that the object has.
     pub share: f64,
 }
 
@@ -91,29 +90,30 @@ impl<D: Device> Sources<'_, D> {
     }
 }
 
-/// What pulls a subject at a step, and at what.
+/// The data terms of a subject at a step, and their images.
 pub struct Pull<'a, D: Device> {
     /// The data terms.
     pub sources: Sources<'a, D>,
     /// The images that the subject is compared with, one a channel: for a pair they stay, of an atlas they are the
     /// template of the moment.
     pub fixed: &'a [FixedImage<'a, D>],
-    /// Where the images of a subject among several are, from [`warp`](super::CohortModel::warp), for a model that
-    /// [needs](super::CohortModel::needs_warped) to be told; else none.
+    /// The warped images of one of several subjects, from [`warp`](super::CohortModel::warp), for a model that
+    /// [needs](super::CohortModel::needs_warped) them; else none.
     pub warped: &'a [D::Buffer<f32>],
-    /// What voxels count.
+    /// The weights of voxels.
     pub counts: Counts<'a, D>,
 }
 
-/// An image that a subject is compared with, at the scale at hand.
+/// An image that a subject is compared with, at the current scale.
 pub struct FixedImage<'a, D: Device> {
-    /// Its grid: that of the model, but for models that bring both images [elsewhere](super::Model::samples).
+    /// Its grid: that of the model, except for models that sample both images [on other
+    /// grids](super::Model::samples).
     pub grid: &'a Grid,
     /// Its values.
     pub values: &'a D::Buffer<f32>,
     /// The value outside of its grid.
     pub outside: f32,
-    /// Whether what is beyond its grid is unknown.
+    /// Whether values beyond its grid are unknown.
     pub open: bool,
 }
 
@@ -132,11 +132,11 @@ impl<'a, D: Device> From<&'a DeviceImage<D>> for FixedImage<'a, D> {
     }
 }
 
-/// What voxels of the grid count at a step.
+/// The weights of the voxels of the grid at a step.
 pub struct Counts<'a, D: Device> {
-    /// What they count wherever the subject is; 1 where there is none.
+    /// Their weights wherever the subject is; 1 where there are none.
     pub given: Option<&'a D::Buffer<f32>>,
-    /// What counts of the moving images, which flows with them.
+    /// The mask of the moving images, which flows with them.
     pub moving: Option<&'a MovingMask<D>>,
 }
 

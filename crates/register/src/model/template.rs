@@ -1,4 +1,4 @@
-//! Points of a template that moves itself: where a subject's map brings them, and what covectors there are at them.
+//! Points of a template that moves itself: their positions under a subject's map, and the covectors at them.
 
 use super::points::{between, lattice};
 use crate::error::Result;
@@ -18,7 +18,7 @@ pub struct TemplatePoints<D: Device> {
 }
 
 impl<D: Device> TemplatePoints<D> {
-    /// Points, mm from `origin`, all x, then all y, then all z; where they are brought to counts from `other`.
+    /// Points, mm from `origin`, all x, then all y, then all z; their targets are relative to `other`.
     ///
     /// # Errors
     /// What fails on the device.
@@ -40,7 +40,7 @@ impl<D: Device> TemplatePoints<D> {
         Carriage { field, lattice: lattice(self.dims), scale: [1.0; 3], map: self.there }
     }
 
-    /// Where they are brought to, mm.
+    /// Their targets, mm.
     ///
     /// # Errors
     /// What fails on the device.
@@ -50,7 +50,7 @@ impl<D: Device> TemplatePoints<D> {
         Ok(there)
     }
 
-    /// The derivative in where they are, by mm, of what has `covectors` where they are brought to.
+    /// The derivative in the positions of the points, per mm, given `covectors` at their targets.
     ///
     /// # Errors
     /// What fails on the device.

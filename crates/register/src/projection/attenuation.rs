@@ -1,4 +1,4 @@
-//! From Hounsfield units to attenuation.
+//! Conversion of Hounsfield units to attenuation.
 
 use crate::error::{RegisterError, Result};
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ const CT_ENERGY: f64 = 70.0;
 pub struct Attenuation {
     /// The coefficient of water, 1/mm.
     water: f64,
-    /// What a Hounsfield unit above 0 adds, 1/mm.
+    /// The attenuation per Hounsfield unit above 0, 1/mm.
     above: f64,
     /// Values at or below this are air, HU.
     air: f64,
@@ -100,13 +100,13 @@ impl Attenuation {
         Ok(Self { water, above: water / 1000.0, air: Self::AIR })
     }
 
-    /// The same where all up to so many HU is air, and attenuates nothing.
+    /// The same where all values up to this many HU are air, without attenuation.
     #[must_use]
     pub fn with_air(self, air: f64) -> Self {
         Self { air, ..self }
     }
 
-    /// The coefficient of a value in HU, 1/mm; of what is not a number, 0.
+    /// The coefficient of a value in HU, 1/mm; 0 for NaN.
     #[must_use]
     pub fn of(&self, hu: f32) -> f32 {
         let hu = f64::from(hu);

@@ -1,14 +1,15 @@
-//! A pose with the CT in the middle of what views show.
+//! Poses that put the CT in the middle of the views.
 
 use crate::error::Result;
 use voxalign_image::{Affine, Grid, Matrix3, Vector3, XrayGeometry};
 
-/// How much farther than the source the CT is taken to be where nothing says it, as a part of the distance of the detector.
+/// The assumed distance of the CT from the source where nothing determines it, as a fraction of the distance of the
+/// detector.
 const BETWEEN: f64 = 2.0 / 3.0;
 
-/// A pose that is turned as another is, with the CT where the rays through the middles of what counts of the views come nearest to each
-/// other; of one view as far from the source as it was. What counts of a view are its first column and row, and numbers of columns and
-/// rows; all of it where there is none.
+/// A pose with the rotation of another one that puts the CT where the rays through the centres of the views come
+/// nearest to each other; for one view, at the distance from the source that it had. The region of a view that
+/// counts is given by its first column and row, and numbers of columns and rows; all of it without one.
 ///
 /// # Errors
 /// A pose that has no inverse.

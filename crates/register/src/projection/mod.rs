@@ -1,4 +1,5 @@
-//! Projections: X-ray images of a CT, and the pose of a CT by X-ray images (Tornai 2014, chapter 2).
+//! 2D-3D registration: simulated X-ray images of a CT, and the pose of a CT from X-ray images (Tornai 2014,
+//! chapter 2).
 //!
 //! The world of the X-ray images, the *room*, is the fixed one, that of the CT the moving one: a pose maps the room to the CT, as every
 //! transform maps fixed to moving points, and its inverse says where in the room a point of the CT is.

@@ -1,10 +1,11 @@
-//! A pose as six numbers: how the CT is turned and moved in the room.
+//! The six parameters of a pose: rotation and translation of the CT in the room.
 
 use crate::error::Result;
 use voxalign_image::{Affine, AffineParameters, Vector3};
 
-/// How a pose, a rigid map from the room to the world of the CT, turns and moves the CT in the room from where it lies in its own
-/// world: turned about x, y and z, in that order, through `centre`, a point of the CT in its own world, mm; then moved.
+/// How a pose, a rigid map from the room to the world of the CT, rotates and translates the CT in the room relative
+/// to its own world: rotated about x, y and z, in that order, through `centre`, a point of the CT in its own world,
+/// mm; then translated.
 #[must_use]
 pub fn motion_of(pose: &Affine, centre: Vector3<f64>) -> AffineParameters {
     AffineParameters::from_affine(&back(pose), centre)

@@ -1,4 +1,4 @@
-//! The cost of poses by X-ray images.
+//! The cost of poses against X-ray images.
 
 pub(super) mod scores;
 
@@ -27,7 +27,7 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
-    /// The columns and rows that count: the first and how many.
+    /// The columns and rows that count: the first and the number.
     ///
     /// # Errors
     /// A region that is empty or not on the detector.
@@ -46,12 +46,12 @@ impl View<'_> {
     }
 }
 
-/// A part of the pixels, drawn at random.
+/// A fraction of the pixels, drawn at random.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sampling {
     /// The part of all, above 0 to 1.
     pub fraction: f64,
-    /// What the draw begins with.
+    /// The random seed of the draw.
     pub seed: u64,
     /// Whether every evaluation draws others, one after the other from the seed on; without, an objective keeps its own.
     pub anew: bool,
@@ -65,11 +65,11 @@ struct Prepared<D: Device> {
     geometry: XrayGeometry,
     /// The whole image, for other draws.
     image: D::Buffer<f32>,
-    /// The first column and row that count, and how many.
+    /// The first column and row that count, and their numbers.
     counted: ([usize; 2], [usize; 2]),
     /// Whether each pixel of the whole image is left out, where some are.
     without: Option<Vec<bool>>,
-    /// What simulated images have at most.
+    /// The largest extent of simulated images.
     most: f64,
     drawn: Drawn,
 }
@@ -132,8 +132,8 @@ impl<'a, D: Device> XrayObjective<'a, D> {
         Ok(Prepared { geometry, image, counted, without, most, drawn })
     }
 
-    /// What simulated images have at most: a little more than the image at a pose has, and the one where the CT is in the middle of
-    /// what counts.
+    /// The largest extent of simulated images: a little more than the image at a pose, and than the one with the CT
+    /// centred in the views.
     fn most(
         &self,
         geometry: &XrayGeometry,
@@ -202,7 +202,7 @@ impl<'a, D: Device> XrayObjective<'a, D> {
         self.views.iter().map(|view| view.drawn.pixels.len()).sum()
     }
 
-    /// How many views there are.
+    /// The number of views.
     #[must_use]
     pub fn views(&self) -> usize {
         self.views.len()
@@ -246,7 +246,7 @@ impl<'a, D: Device> XrayObjective<'a, D> {
         &self.views[view].geometry
     }
 
-    /// Has a view taken from elsewhere from now on.
+    /// Changes the geometry of a view from now on.
     pub(crate) fn take_from(&mut self, view: usize, geometry: &XrayGeometry) {
         self.views[view].geometry = *geometry;
     }

@@ -1,4 +1,4 @@
-//! The pose of a CT by points of it that are seen in X-ray images.
+//! The pose of a CT from points of it that are located in X-ray images.
 
 use super::rotations::evenly;
 use crate::error::{RegisterError, Result};
@@ -23,7 +23,7 @@ pub struct SeenPoint<'a> {
 pub struct PointPose {
     /// From the room to the world of the CT; rigid.
     pub pose: Affine,
-    /// How far from their points they are seen under it, at the detector: the root mean square, mm.
+    /// The reprojection error at the detector, root mean square, mm.
     pub residual: f64,
 }
 
@@ -33,12 +33,12 @@ const REFINED: usize = 24;
 /// Steps of a refinement.
 const STEPS: usize = 60;
 
-/// Finds the pose under which points are seen nearest to where they are, in least squares at the detector: from many rotations, each with
-/// the translation that brings the points next to their rays, by the steps of Levenberg and Marquardt. It takes four points that one
-/// view shows, or three that are seen six times in several views.
+/// Finds the pose with the least squared reprojection error of points at the detector: from many rotations, each
+/// with the translation that moves the points nearest to their rays, by Levenberg-Marquardt steps. It takes four
+/// points in one view, or three that are seen six times in several views.
 ///
 /// # Errors
-/// Too few points; points on a line; none in front of all sources.
+/// Too few points; collinear points; none in front of all sources.
 pub fn pose_by_points(seen: &[SeenPoint<'_>]) -> Result<PointPose> {
     let wrong = |value: String, remedy: &str| RegisterError::option("points", value, remedy);
     let views = 1 + seen.iter().map(|s| s.number).max().unwrap_or(0);
@@ -52,7 +52,7 @@ pub fn pose_by_points(seen: &[SeenPoint<'_>]) -> Result<PointPose> {
     if points.len() < 3 || (most < Some(4) && seen.len() < 6) {
         return Err(wrong(
             format!("{} points, seen {} times", points.len(), seen.len()),
-            "give four points or more that one view shows, or three that two views show",
+            "give at least four points in one view, or three in two views",
         ));
     }
     let middle = points.iter().sum::<Vector3<f64>>() / points.len() as f64;
@@ -60,7 +60,7 @@ pub fn pose_by_points(seen: &[SeenPoint<'_>]) -> Result<PointPose> {
     let mut sizes: Vec<f64> = spread.symmetric_eigenvalues().iter().copied().collect();
     sizes.sort_by(|a, b| b.total_cmp(a));
     if sizes[1] < 1e-4 * sizes[0] {
-        return Err(wrong("points on a line".to_owned(), "give points that are not on one line"));
+        return Err(wrong("collinear points".to_owned(), "give points that are not collinear"));
     }
     let problem = Problem { seen, middle };
     let mut tried: Vec<(f64, Placed)> = evenly(TRIED)
@@ -81,7 +81,7 @@ pub fn pose_by_points(seen: &[SeenPoint<'_>]) -> Result<PointPose> {
     Ok(PointPose { pose: back.inverse()?, residual })
 }
 
-/// Where the CT is: how it is turned in the room, and where the middle of the points is.
+/// The pose of the CT: its rotation in the room, and the position of the centre of the points.
 #[derive(Debug, Clone, Copy)]
 struct Placed {
     rotation: Matrix3<f64>,
@@ -94,7 +94,7 @@ struct Problem<'a> {
 }
 
 impl Problem<'_> {
-    /// With the translation that brings the points next to their rays.
+    /// With the translation that moves the points nearest to their rays.
     fn beside(&self, rotation: Matrix3<f64>) -> Option<Placed> {
         let (mut all, mut sum) = (Matrix3::zeros(), Vector3::zeros());
         for one in self.seen {
@@ -107,7 +107,7 @@ impl Problem<'_> {
         Some(Placed { rotation, middle: all.try_inverse()? * sum })
     }
 
-    /// How far each point is from where it is seen, along columns and rows, mm.
+    /// The reprojection error of each point along columns and rows, mm.
     fn residuals(&self, placed: &Placed) -> Option<DVector<f64>> {
         let mut all = Vec::with_capacity(2 * self.seen.len());
         for one in self.seen {

@@ -1,11 +1,11 @@
-//! Rotations that lie evenly among all.
+//! Uniform grids of rotations.
 
 use voxalign_image::{Matrix3, Rotation3};
 
 /// The second ratio of super-Fibonacci spirals, the root of `x⁴ = x + 4`; the first is the root of 2.
 const PSI: f64 = 1.533_751_168_755_204_3;
 
-/// So many rotations, as evenly as that goes (M. Alexa, *Super-Fibonacci spirals*, CVPR 2022).
+/// This many rotations, spread as evenly as possible (M. Alexa, *Super-Fibonacci spirals*, CVPR 2022).
 pub(super) fn evenly(count: usize) -> impl Iterator<Item = Matrix3<f64>> {
     (0..count).map(move |i| {
         let s = i as f64 + 0.5;

@@ -1,4 +1,4 @@
-//! Images and volumes at a coarser scale: means over blocks.
+//! Downsampling of images and volumes by block means.
 
 use crate::error::Result;
 use rayon::prelude::*;

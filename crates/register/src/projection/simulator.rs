@@ -1,4 +1,4 @@
-//! X-ray images of a volume.
+//! Simulated X-ray images of a volume.
 
 use super::view::ray_view;
 use crate::error::Result;

@@ -1,4 +1,4 @@
-//! Rays of a view through the voxels of a CT.
+//! The rays of a view through the voxels of a CT.
 
 use crate::error::Result;
 use voxalign_compute::ops::raycast::{RayView, ViewDerivatives};

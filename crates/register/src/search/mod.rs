@@ -1,6 +1,6 @@
-//! Search over few parameters: an [objective](Objective) gives costs of maps, many at once, a transform
-//! model brings their derivative to its own parameters, and an [optimiser](mod@optimiser) is asked for the
-//! next point and told its cost.
+//! Search over few parameters: an [objective](Objective) evaluates the costs of many maps at once, a transform
+//! model converts their derivatives to its own parameters, and an [optimiser](mod@optimiser) proposes points
+//! and is told their costs.
 //!
 //! What is compared (images at a scale, X-rays, images spread over machines) and how the minimum is found
 //! know nothing of each other.

@@ -1,4 +1,4 @@
-//! The transform model: a pose and the parameters by which a search moves it.
+//! The transform model: a pose and its search parameters.
 
 use voxalign_image::{Affine, Matrix3, Vector3};
 
@@ -22,7 +22,7 @@ pub(crate) enum Freedom {
     Affine,
 }
 
-/// What stays the same during a registration.
+/// The constants of a registration.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Model {
     /// Centre of the linear part, fixed world mm.
@@ -66,8 +66,8 @@ impl Pose {
     }
 }
 
-/// The most that a step changes a parameter, mm: images that tell nothing of each other give derivatives that
-/// tell nothing either, and a search must not leave the numbers.
+/// The largest change of a parameter in a step, mm: images that share nothing give meaningless derivatives, and a
+/// search must stay finite.
 const STEP: f64 = 1e6;
 /// The largest logarithm of a scale, for the same reason.
 const LOG_SCALE: f64 = 14.0;

@@ -1,4 +1,4 @@
-//! Many searches side by side.
+//! Many local searches evaluated side by side.
 
 use super::objective::{Evaluation, Objective};
 use super::optimiser::{OptimiserKind, Steps};
@@ -13,8 +13,8 @@ pub(crate) struct Candidate {
     pub(crate) cost: f64,
 }
 
-/// The costs of poses, without derivatives; `cost` is that of an evaluation. `told` hears of each batch, and of the part of the
-/// poses that are done; what it returns ends them.
+/// The costs of poses, without derivatives; `cost` is that of an evaluation. `told` is called after each batch with
+/// the fraction of the poses that are done; an error from it ends the evaluation.
 pub(crate) fn costs(
     objective: &dyn Objective,
     model: &Model,
@@ -32,8 +32,8 @@ pub(crate) fn costs(
     Ok(all)
 }
 
-/// Refines poses side by side: every round evaluates one point of each search together. `told` hears of each batch, and of the
-/// part of the searches that are over; what it returns ends them.
+/// Refines poses side by side: every round evaluates one point of each search together. `told` is called after each
+/// batch with the fraction of the searches that are over; an error from it ends them.
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn refine(
     objective: &dyn Objective,

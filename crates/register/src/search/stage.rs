@@ -1,4 +1,4 @@
-//! The stages of a search: the work of one, what is kept of it, and its record.
+//! The stages of a search: the work of one, the poses that it keeps, and its record.
 
 use super::objective::{Evaluation, Objective};
 use super::optimiser::{OptimiserKind, Steps};
@@ -19,7 +19,7 @@ pub struct TracePoint {
     pub cost: f64,
 }
 
-/// What happened in one stage.
+/// The record of one stage.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StageRecord {
     /// Name, such as `8 mm`.
@@ -65,7 +65,7 @@ impl StageRecord {
     }
 }
 
-/// Tells that a stage begins, of so many.
+/// Reports the start of a stage, of this many.
 pub(crate) fn begin(progress: &dyn Progress, name: &str, index: usize, count: usize) {
     progress.event(&Event::StageStart {
         index,
@@ -114,13 +114,13 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Names the next part of the work and how much of the stage it is.
+    /// Names the next step and its fraction of the stage.
     pub(crate) fn part(&mut self, what: &'static str, from: f64, to: f64) {
         self.what = what;
         self.done = (from, to - from);
     }
 
-    /// Counts evaluations, and tells of them and of the part of the present work that is done.
+    /// Counts evaluations, and reports them and the fraction of the current work that is done.
     ///
     /// # Errors
     /// [`Stopped`](RegisterError::Stopped) where the listener asks for it.

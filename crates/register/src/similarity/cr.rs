@@ -26,9 +26,9 @@ impl Kind for Cr {
     }
 }
 
-/// Correlation ratio: `1 - eta = (sum_i N_i var_i) / (N var)`, with the sums `N_i`, `S1_i`, `S2_i`
-/// of every bin (eqs. 2 to 4 of Li et al. 2015). Between 0 (the fixed image tells the moving one)
-/// and 1 (it tells nothing); 1 where the overlap is empty or the moving image constant in it.
+/// Correlation ratio: `1 - eta = (sum_i N_i var_i) / (N var)`, with the sums `N_i`, `S1_i`, `S2_i` of every bin
+/// (eqs. 2 to 4 of Li et al. 2015). Between 0 (the fixed image determines the moving one) and 1 (no relation); 1
+/// where the overlap is empty or the moving image constant in it.
 #[must_use]
 pub fn correlation_ratio(sums: &[f64]) -> CostAndDerivatives {
     let (mut n, mut s1, mut s2) = (0.0, 0.0, 0.0);

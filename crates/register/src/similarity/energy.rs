@@ -1,4 +1,4 @@
-//! Energies that a device may still be working on.
+//! Energies that may still be being computed on the device.
 
 use crate::error::Result;
 use voxalign_compute::Arriving;
@@ -9,8 +9,8 @@ pub struct PendingEnergy {
     terms: Vec<Term>,
 }
 
-/// What is added to an energy: `weight · value / divisor`, for the mean of the values. It does not depend on
-/// the order of two.
+/// The contribution to an energy: `weight · value / divisor`, for the mean of the values. It does not depend on the
+/// order of two.
 #[derive(Debug)]
 struct Term {
     values: Vec<Pending>,
@@ -62,7 +62,7 @@ impl PendingEnergy {
         self
     }
 
-    /// The energy, once the device has it; nothing that was asked of the device afterwards is waited for.
+    /// The energy, once the device has it; work submitted to the device afterwards is not waited for.
     ///
     /// # Errors
     /// What failed on the device.

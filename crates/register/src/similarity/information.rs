@@ -1,4 +1,4 @@
-//! What joint histograms tell: entropies, and functions of them with their derivatives.
+//! Information measures of joint histograms: entropies, and functions of them with their derivatives.
 
 use super::CostAndDerivatives;
 

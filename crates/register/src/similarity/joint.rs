@@ -1,4 +1,5 @@
-//! Joint histograms of two images on one grid as similarities, with hard or continuous rows.
+//! Similarities from joint histograms of two images on one grid, with hard bins or Parzen windows along the
+//! rows.
 
 use super::{CostAndDerivatives, Images};
 use crate::error::Result;
@@ -137,7 +138,7 @@ mod tests {
 
     const BINS: usize = 32;
 
-    /// The energy, and its derivative as a part of the largest derivative.
+    /// The energy, and its derivative as a fraction of the largest derivative.
     fn evaluated(device: &Cpu, reference: &[f32], moved: &[f32], smooth: bool) -> (f64, Vec<f64>) {
         let [reference, moved] = [reference, moved].map(|v| device.upload(v).unwrap());
         let mut derivative = device.alloc::<f32>(moved.len()).unwrap();

@@ -1,4 +1,4 @@
-//! Similarities: how alike two images are, one file a kind (one for mutual information and the normalised one).
+//! Similarities of two images, one file for each kind (mutual information and its normalised form share one).
 //!
 //! A similarity is a number that is minimised. Of few parameters, such as those of an affine map, it is a
 //! [function of sums](OfSums) over the overlap, which comes with its derivative in these sums. Of
@@ -52,7 +52,7 @@ pub struct Images<'a, D: Device> {
     pub reference: &'a D::Buffer<f32>,
     /// The one in whose values derivatives are.
     pub moved: &'a D::Buffer<f32>,
-    /// What voxels count.
+    /// The weights of voxels.
     pub weights: Option<&'a D::Buffer<f32>>,
     /// Sizes of the grid; along an axis of size 1 windows have no width.
     pub dims: Dims,
@@ -77,7 +77,7 @@ impl<D: Device> Images<'_, D> {
     }
 }
 
-/// What a kind of similarity is.
+/// What a kind of similarity implements.
 pub trait Kind: Parameters {
     /// As a function of sums over an overlap, where it is one: for affine maps.
     fn of_sums(&self) -> Option<OfSums> {
@@ -199,7 +199,7 @@ impl Similarity {
         each_similarity!(self, kind => kind.has_energy())
     }
 
-    /// The same with so many bins, where it has a histogram.
+    /// The same with this many bins, where it has a histogram.
     #[must_use]
     pub fn with_bins(mut self, bins: usize) -> Self {
         match &mut self {

@@ -1,4 +1,4 @@
-//! Mutual information, as it is and normalised.
+//! Mutual information, plain and normalised.
 
 use super::information::information;
 use super::joint::Joint;
@@ -73,8 +73,9 @@ pub fn mutual_information(joint: &[f64], columns: usize) -> CostAndDerivatives {
     information(joint, columns, |[hf, hm, hj]| (-(hf + hm - hj), [-1.0, -1.0, 1.0]))
 }
 
-/// Normalised mutual information (C. Studholme, D. L. G. Hill and D. J. Hawkes 1999, Pattern Recognition 32, 71-86), `-(H(F) + H(M)) / H(F, M)`,
-/// between -2 (each image tells all of the other) and -1 (nothing), from a joint histogram; -1 where both are constant.
+/// Normalised mutual information (C. Studholme, D. L. G. Hill and D. J. Hawkes 1999, Pattern Recognition 32,
+/// 71-86), `-(H(F) + H(M)) / H(F, M)`, between -2 (each image determines the other) and -1 (independent), from a
+/// joint histogram; -1 where both are constant.
 #[must_use]
 pub fn normalised_mutual_information(joint: &[f64], columns: usize) -> CostAndDerivatives {
     information(joint, columns, |[hf, hm, hj]| {

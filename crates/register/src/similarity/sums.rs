@@ -1,4 +1,4 @@
-//! Similarities as functions of sums over an overlap, and their derivatives in these sums.
+//! Similarities as functions of sums over the overlap, and their derivatives in these sums.
 //!
 //! Each function returns the cost and its derivative in every sum it was given; the chain rule with the
 //! derivatives of the sums gives the derivative in the map.
@@ -19,7 +19,7 @@ pub enum Formula {
     Ratio(fn(&[f64]) -> CostAndDerivatives),
     /// Of both images' values, squares and products: `1, x, y, x^2, y^2, x y`, no histogram.
     Moments(fn(&[f64]) -> CostAndDerivatives),
-    /// Of the pairs of bins of both images, a joint histogram with so many columns.
+    /// Of the pairs of bins of both images, a joint histogram with this many columns.
     Joint(fn(&[f64], usize) -> CostAndDerivatives),
 }
 
@@ -42,8 +42,8 @@ pub struct OfSums {
 /// before.)
 const FLAT: f64 = 1e-9;
 
-/// The part of a sum of squares below which a variance that is left of it is noise: sums are of single precision, and what
-/// lies beside an object is constant but for that.
+/// The fraction of a sum of squares below which a variance computed from it is noise: sums are in single precision,
+/// and the region beside an object is constant up to that.
 const NOISE: f64 = 1e-6;
 
 /// Whether an image counts as constant, given the number of samples, their variance times that, and the sum of their squares.
@@ -52,12 +52,12 @@ pub(super) fn is_flat(n: f64, variance: f64, squares: f64) -> bool {
     !varies
 }
 
-/// Overlap, as a part of the smaller image, below which an alignment is made costlier.
+/// Overlap, as a fraction of the smaller image, below which an alignment is penalised.
 pub const OVERLAP_WANTED: f64 = 0.5;
 
-/// What is added to a cost for a small overlap, and its derivative: `(1 - f / wanted)^2` below the
-/// wanted overlap. It keeps the search from sliding the images off each other, where few samples
-/// agree by chance; it is zero, and so is its derivative, at and above the wanted overlap.
+/// The penalty of a small overlap, and its derivative: `(1 - f / wanted)^2` below the wanted overlap. It keeps the
+/// search from sliding the images off each other, where few samples agree by chance; it is zero, and so is its
+/// derivative, at and above the wanted overlap.
 #[must_use]
 pub fn overlap_term(fraction: f64) -> (f64, f64) {
     let lack = 1.0 - fraction / OVERLAP_WANTED;

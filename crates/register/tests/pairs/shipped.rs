@@ -259,7 +259,7 @@ fn a_mask_of_little_does_not_hide_the_rest() {
     assert!(off > 10.0 && !found.verdict.good, "{off} {}", found.verdict.summary());
     let (rescued, _, found) = run(Rescue::On);
     let kept = found.attempts.iter().find(|a| a.kept).expect("another way is better");
-    assert!(kept.what.contains("without their masks") && kept.good, "{:?}", found.attempts);
+    assert!(kept.what.contains("masks left out") && kept.good, "{:?}", found.attempts);
     assert!(rescued < 1e-6 && found.verdict.good, "{rescued} {}", found.verdict.summary());
 }
 

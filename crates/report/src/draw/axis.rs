@@ -1,4 +1,4 @@
-//! Axes: ranges with room around values, from values to places, and round marks with their texts.
+//! Axes: padded ranges of values, scales from values to positions, and round tick marks with labels.
 
 use super::svg::{Anchor, Svg};
 use crate::text::{fixed, number, thousands};
@@ -36,18 +36,18 @@ pub enum Marks {
     None,
 }
 
-/// What an axis is like.
+/// The properties of an axis.
 #[derive(Debug, Clone, Default)]
 pub struct Axis {
-    /// What it measures, with the unit.
+    /// Its label, with the unit.
     pub label: String,
     /// How values become places.
     pub scale: Scale,
     /// Where it has marks.
     pub marks: Marks,
-    /// The values at its ends; where they are not given, those of what is drawn with some room.
+    /// The values at its ends; by default the range of the data, padded.
     pub ends: Option<[f64; 2]>,
-    /// The least that it covers, as a part of the largest value.
+    /// The least range that it covers, as a fraction of the largest value.
     pub least: f64,
     /// The text of a mark; numbers with as many decimals as they need where it is not given.
     pub text: Option<fn(f64) -> String>,
@@ -60,7 +60,7 @@ impl Axis {
     }
 
     /// The axis over these values with `room` around them (a part of their range), from pixel `from` to pixel `to`; none
-    /// where no value is a number that it can show.
+    /// where no value is finite that it can show.
     pub fn over(
         &self,
         values: impl Iterator<Item = f64>,
@@ -208,7 +208,7 @@ fn powers(low: f64, high: f64) -> Vec<f64> {
     all.filter(|v| (low..=high).contains(&v.log10())).collect()
 }
 
-/// How many decimals tell neighbouring marks apart.
+/// The number of decimals that distinguishes neighbouring marks.
 #[must_use]
 pub fn decimals_for(marks: &[f64]) -> usize {
     let step = marks.windows(2).map(|w| w[1] - w[0]).fold(f64::INFINITY, f64::min);

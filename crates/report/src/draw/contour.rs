@@ -1,4 +1,4 @@
-//! Lines where a picture of values has some level, by marching squares.
+//! Contour lines of a picture of values, by marching squares.
 
 use super::plane::Plane;
 use std::collections::BTreeMap;
@@ -61,8 +61,8 @@ pub(crate) fn level_lines(
     chained(next, point)
 }
 
-/// The lines that steps from place to place make: `next` has for each place those that lines go on to, and these have it.
-/// Lines that end first, then the closed ones.
+/// The lines formed by steps from point to point: `next` lists the successors of each point. Open lines come first,
+/// then the closed ones.
 pub(crate) fn chained<E: Copy + Ord>(
     mut next: BTreeMap<E, Vec<E>>,
     point: impl Fn(E) -> [f64; 2],
@@ -103,8 +103,8 @@ pub(crate) fn level_path(values: &[f64], plane: &Plane, level: f64, tolerance: f
     path
 }
 
-/// Points without those that lie within `tolerance` of the line between the ones kept
-/// (U. Ramer 1972; D. Douglas, T. Peucker 1973).
+/// Line simplification: drops points within `tolerance` of the line between those kept (U. Ramer 1972; D. Douglas,
+/// T. Peucker 1973).
 pub(crate) fn simplified(line: &[[f64; 2]], tolerance: f64) -> Vec<[f64; 2]> {
     let Some(last) = line.len().checked_sub(1) else { return Vec::new() };
     let mut keep = vec![false; line.len()];
@@ -155,12 +155,12 @@ pub(crate) fn add(path: &mut String, line: &[[f64; 2]]) {
     }
 }
 
-/// A path of lines upon the picture of a plane; `class` says how they look.
+/// A path of lines over the picture of a plane; `class` sets their style.
 pub(crate) fn overlay(class: &str, plane: &Plane, path: &str) -> String {
     over(class, plane.size(), &format!("<path d=\"{path}\"/>"))
 }
 
-/// An SVG upon a picture, which has so many units across and down.
+/// An SVG over a picture, with this many units across and down.
 pub(crate) fn over(class: &str, [width, height]: [usize; 2], content: &str) -> String {
     format!(
         "<svg class=\"{class}\" viewBox=\"0 0 {width} {height}\" preserveAspectRatio=\"none\" \

@@ -1,14 +1,14 @@
 //! Edges of a picture (Canny 1986: ridges of the smoothed gradient, followed down from the strong
 //! ones), and outlines of regions.
 
-/// The part of the pixels whose gradient counts as strong.
+/// The fraction of the pixels whose gradient counts as strong.
 const STRONG: f64 = 0.09;
-/// The weakest gradient that an edge is followed to, as part of the strong threshold.
+/// The weakest gradient that an edge is followed to, as a fraction of the strong threshold.
 const WEAK: f32 = 0.45;
-/// A gradient below this part of the picture's range is never an edge.
+/// A gradient below this fraction of the picture's range is never an edge.
 const LEAST: f32 = 0.02;
 
-/// Which pixels of a picture with values from 0 to 1 lie on an edge.
+/// The pixels of a picture with values from 0 to 1 that lie on an edge.
 pub(crate) fn edges(picture: &[f32], width: usize, height: usize) -> Vec<bool> {
     let mut on = vec![false; picture.len()];
     if width < 3 || height < 3 || picture.len() != width * height {
@@ -87,7 +87,7 @@ fn smooth(picture: &[f32], width: usize) -> Vec<f32> {
     out
 }
 
-/// Which pixels of a picture of regions lie at the border of one.
+/// The pixels of a picture of regions that lie on the border of one.
 pub(crate) fn outlines(labels: &[i32], width: usize) -> Vec<bool> {
     labels
         .iter()

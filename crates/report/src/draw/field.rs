@@ -1,4 +1,4 @@
-//! Pictures of the deformation: its grid, its change of volume, its displacements.
+//! Pictures of a deformation: its grid, its volume change, its displacements.
 
 use super::axis::{ends, round_up};
 use super::contour::{add, level_lines, overlay, simplified};
@@ -17,7 +17,7 @@ use voxalign_image::{Grid, Vector3, VectorField, Volume};
 const SQUARES: f64 = 28.0;
 /// Pixels from sample to sample where lines are looked for.
 const STEP: usize = 2;
-/// How far drawn lines may be from the exact ones, pixels.
+/// The tolerance of drawn lines, pixels.
 const TOLERANCE: f64 = 0.12;
 /// Colours of voxels that fold and of the edges of the fixed image.
 const FOLD: [u8; 3] = [255, 0, 255];
@@ -25,7 +25,7 @@ pub(crate) const EDGE: [u8; 3] = [122, 122, 130];
 /// Factors that the scale of the Jacobian may end at.
 const FACTORS: [f64; 9] = [1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0];
 
-/// What is drawn of a deformation.
+/// The pictures of a deformation.
 pub(crate) struct Deformation<'s, 'a> {
     studio: &'s Studio<'a>,
     jacobian: &'a Volume<f32>,
@@ -105,7 +105,7 @@ impl<'s, 'a> Deformation<'s, 'a> {
         let window = self.studio.moving_window;
         self.studio.grid_with(
             "grid",
-            &["Moving, deformed, with the grid that was deformed with it"],
+            &["Deformed moving image with the deformed grid"],
             |_, plane, drawn| {
                 let greys = drawn.moving[1].iter().map(|&v| window.unit(v) * 0.8);
                 Picture::grey(plane.width(), plane.height(), greys)
@@ -114,14 +114,13 @@ impl<'s, 'a> Deformation<'s, 'a> {
         )
     }
 
-    /// What the lines are.
+    /// The legend of the lines.
     pub(crate) fn grid_caption(&self) -> String {
         format!(
-            "the lines were a regular grid over the moving image, with squares \
-             of {}\u{a0}mm along the axes of the fixed image, and were deformed with it: each line is \
-             where a plane of that grid went through the slice. Good: the lines bend smoothly and \
-             never cross their neighbours. Closed loops and lines that touch mean folds; dense lines, \
-             that the moving image was compressed there.",
+            "a regular grid over the moving image, with squares of {}\u{a0}mm along the axes of the fixed \
+             image, was deformed with it: each line is where a plane of that grid crosses the slice. Good: the \
+             lines bend smoothly and never cross their neighbours. Closed loops and lines that touch mean \
+             folds; dense lines mean that the moving image was compressed there.",
             number(self.square)
         )
     }
@@ -225,7 +224,7 @@ impl<'s, 'a> Deformation<'s, 'a> {
                 number(low)
             ),
         };
-        let words = if low.is_finite() { words } else { "no value is a number".to_owned() };
+        let words = if low.is_finite() { words } else { "no value is finite".to_owned() };
         let ends = ["\u{f7}", "\u{d7}"].map(|sign| format!("{sign}\u{a0}{}", self.factor));
         Key::new()
             .ticked(&diverging_style(), [&ends[0], "1", &ends[1]])
@@ -236,7 +235,7 @@ impl<'s, 'a> Deformation<'s, 'a> {
 
     /// The lengths of the displacements in colours.
     pub(crate) fn displacements(&self) -> Result<String> {
-        self.studio.grid("displacement", &["Length of the displacement"], |_, plane, _| {
+        self.studio.grid("displacement", &["Displacement magnitude"], |_, plane, _| {
             let parts = self.components(plane);
             let length =
                 |i: usize| parts.iter().map(|c| f64::from(c[i]).powi(2)).sum::<f64>().sqrt();
@@ -261,7 +260,7 @@ fn between(list: &[usize], at: f64) -> f64 {
     value(low) + (value(high) - value(low)) * (at - low as f64)
 }
 
-/// Where a voxel lies, in words.
+/// A description of the position of a voxel.
 fn place(grid: &Grid, voxel: usize) -> String {
     let [nx, ny, _] = grid.dims();
     let index = [voxel % nx, voxel / nx % ny, voxel / (nx * ny)];

@@ -1,4 +1,4 @@
-//! Pictures of planes in rows, with letters at their sides, and in words how they lie.
+//! Rows of pictures of planes with orientation letters, and a description of the planes.
 
 use super::picture::{Picture, Shown};
 use super::plane::Plane;
@@ -70,8 +70,8 @@ pub(crate) fn rows(
     Ok(out)
 }
 
-/// How the grid of the image of some `role` lies, where the slices are and how the pictures are
-/// turned, in words.
+/// A description of the grid of the image of some `role`, the positions of the slices and the orientation of the
+/// pictures.
 pub(crate) fn convention(planes: &[Plane], grid: &Grid, role: &str) -> String {
     if let Some(plane) = planes.first().filter(|p| p.letters.is_none()) {
         let [across, up] = match plane.name {
@@ -113,7 +113,7 @@ pub(crate) fn convention(planes: &[Plane], grid: &Grid, role: &str) -> String {
     text + &places.join(", ") + ". "
 }
 
-/// Where slices are, and how their pictures are turned, in short.
+/// A short description of the positions of slices and the orientation of their pictures.
 pub(crate) fn places(planes: &[Plane], grid: &Grid) -> String {
     if planes.iter().any(|plane| plane.letters.is_none()) {
         return String::new();
@@ -144,7 +144,7 @@ pub(crate) fn mosaic(
     Ok(out + "</div>")
 }
 
-/// What is on which side of a picture, in words.
+/// A description of the sides of a picture.
 fn sides(plane: &Plane) -> Option<String> {
     let word = |letter| match letter {
         'R' => "right",
@@ -158,7 +158,7 @@ fn sides(plane: &Plane) -> Option<String> {
     Some(format!("the patient's {} on the left and {} above", word(left), word(top)))
 }
 
-/// Where a plane lies, in words.
+/// A description of the position of a plane.
 fn place(grid: &Grid, plane: &Plane) -> String {
     let count = grid.dims()[plane.axis];
     format!("at {} (slice {} of {count})", position(grid, plane), plane.slice + 1)

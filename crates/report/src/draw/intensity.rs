@@ -1,4 +1,4 @@
-//! Intensities: samples, centres, joint histograms.
+//! Intensities: samples, typical values, joint histograms.
 //!
 //! Everything here looks at a regular lattice of at most some 250 000 voxels, the same for all
 //! images of a report, so that the time does not grow with the images.
@@ -11,7 +11,7 @@ const SAMPLES: usize = 250_000;
 /// Bins along each axis of a joint histogram.
 pub(crate) const BINS: usize = 64;
 
-/// Every so many voxels along each axis, at most [`SAMPLES`] in all.
+/// A regular subset of the voxels along each axis, at most [`SAMPLES`] in all.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Lattice {
     dims: [usize; 3],
@@ -49,8 +49,8 @@ impl Lattice {
         self.voxels().map(|(_, i)| image.data()[i]).collect()
     }
 
-    /// The voxel nearest to the centre of mass of what is brighter than a tenth of the window;
-    /// the middle where nothing is.
+    /// The voxel nearest to the centre of mass of all values above a tenth of the window; the middle where there
+    /// are none.
     pub(crate) fn centre_of_mass(&self, image: &Volume<f32>, window: Window) -> [usize; 3] {
         let mut sum = [0.0; 3];
         let mut mass = 0.0;
@@ -71,8 +71,8 @@ impl Lattice {
         })
     }
 
-    /// The first and the last voxel along an axis that has something brighter than a tenth of the window,
-    /// as far as the lattice tells; all where nothing is.
+    /// The first and the last voxel along an axis with a value above a tenth of the window, as far as the lattice
+    /// shows; all where there are none.
     pub(crate) fn extent(&self, image: &Volume<f32>, window: Window, axis: usize) -> [usize; 2] {
         let bright = self.voxels().filter(|(_, i)| window.unit(image.data()[*i]) > 0.1);
         let ends =

@@ -1,4 +1,4 @@
-//! Keys beside pictures and charts: what lines, marks and colours mean, as HTML.
+//! Legends of pictures and charts, as HTML.
 
 use super::series::Shape;
 use super::svg::colour;

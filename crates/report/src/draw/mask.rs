@@ -1,4 +1,4 @@
-//! Masks upon pictures: what counted in a registration.
+//! Mask overlays on pictures.
 
 use super::contour::{level_path, overlay};
 use super::key::Key;
@@ -6,10 +6,10 @@ use super::plane::Plane;
 use crate::record::RunRecord;
 use voxalign_image::Volume;
 
-/// How far drawn lines may be from the exact ones, pixels.
+/// The tolerance of drawn lines, pixels.
 const TOLERANCE: f64 = 0.6;
 
-/// What the line is.
+/// The legend of the line.
 pub(crate) fn key() -> String {
     Key::new().line("#57e389", "the fixed mask: only voxels inside it counted").html()
 }
@@ -21,14 +21,14 @@ pub(crate) fn outline(plane: &Plane, mask: &Volume<f32>) -> String {
     overlay("over mask", plane, &level_path(&inside, plane, 0.5, TOLERANCE))
 }
 
-/// What masks and weights of a run did, in words; nothing where it had none.
+/// A description of the effect of the masks and weights of a run; nothing where it had none.
 pub(crate) fn sentence(record: &RunRecord) -> Option<&'static str> {
     let has = |role: &str| record.inputs.iter().any(|input| input.role == role);
     Some(match (has("fixed_mask"), has("moving_mask"), has("fixed_weight")) {
-        (true, true, _) => "Only what is inside the masks of both images counted.",
-        (true, false, _) => "Only what is inside the mask of the fixed image counted.",
-        (false, true, _) => "Only what is inside the mask of the moving image counted.",
-        (false, false, true) => "Voxels of the fixed image counted by their weights.",
+        (true, true, _) => "Only voxels inside the masks of both images counted.",
+        (true, false, _) => "Only voxels inside the mask of the fixed image counted.",
+        (false, true, _) => "Only voxels inside the mask of the moving image counted.",
+        (false, false, true) => "Voxels of the fixed image counted according to their weights.",
         (false, false, false) => return None,
     })
 }

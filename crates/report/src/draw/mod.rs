@@ -78,7 +78,7 @@ pub fn standalone(svg: &str) -> String {
     }
 }
 
-/// Whether images, each with its role, are on the grid of what is called `of`.
+/// Checks that images, each with its role, are on the grid of the image called `of`.
 pub(crate) fn check_grids(
     of: &'static str,
     grid: &Grid,

@@ -1,4 +1,4 @@
-//! Pictures: 8-bit grey or palette images, written as PNG within the text of a page.
+//! Pictures: 8-bit grey or palette images, embedded in a page as PNG.
 
 use super::plane::Plane;
 use super::window::Window;
@@ -116,20 +116,20 @@ impl Picture {
     }
 }
 
-/// What a picture has upon a page beside its pixels.
+/// The attributes of a picture on a page besides its pixels.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shown<'a> {
     /// Its identifier; may be empty.
     pub(crate) id: &'a str,
-    /// What the script knows pictures by that belong together; may be empty.
+    /// The name by which the script finds pictures that belong together; may be empty.
     pub(crate) group: &'a str,
-    /// What it shows, for those that cannot see it.
+    /// Alternative text.
     pub(crate) alt: &'a str,
     /// Its style; may be empty.
     pub(crate) style: &'a str,
     /// HTML upon it.
     pub(crate) over: &'a str,
-    /// What is to its left, right, top and bottom; may be empty.
+    /// The letters at its left, right, top and bottom; may be empty.
     pub(crate) sides: [String; 4],
 }
 
@@ -209,7 +209,7 @@ fn grey_and(colours: &[[u8; 3]]) -> Vec<[u8; 3]> {
     (0..greys).map(|i| [level(i); 3]).chain(colours.iter().copied()).collect()
 }
 
-/// The index of a grey, 0 to 1, in [`grey_and`] of so many colours.
+/// The index of a grey, 0 to 1, in [`grey_and`] of this many colours.
 fn grey_index(value: f32, colours: usize) -> u8 {
     (value.clamp(0.0, 1.0) * (255 - colours) as f32 + 0.5) as u8
 }

@@ -1,4 +1,4 @@
-//! Orthogonal planes through an image, as one looks at them.
+//! Orthogonal planes through an image, in radiological orientation.
 //!
 //! Pictures are in the radiological convention: the patient's right is on the left of axial and
 //! coronal pictures, the front on the left of sagittal ones. So each displayed axis runs, from left
@@ -12,7 +12,7 @@ const PIXELS_3D: [f64; 2] = [256.0, 400.0];
 const PIXELS_2D: [f64; 2] = [320.0, 640.0];
 /// Longest side of a small picture, pixels.
 const PIXELS_SMALL: f64 = 200.0;
-/// A plane is left out when its picture would be thinner than this part of the longest side.
+/// A plane is left out when its picture would be thinner than this fraction of the longest side.
 const THINNEST: f64 = 0.04;
 
 /// A plane through a grid.
@@ -26,8 +26,8 @@ pub(crate) struct Plane {
     /// The pixels along each side.
     across: Side,
     down: Side,
-    /// What is to the left, right, top and bottom of the picture; nothing for an image of two dimensions,
-    /// whose axes need not be those of a body.
+    /// The letters at the left, right, top and bottom of the picture; none for a 2D image, whose axes need not be
+    /// those of a body.
     pub(crate) letters: Option<[char; 4]>,
 }
 
@@ -119,7 +119,7 @@ pub(crate) fn along(grid: &Grid, plane: &Plane, slices: &[usize]) -> Vec<Plane> 
     slices.iter().filter_map(at).collect()
 }
 
-/// The planes, with longest sides of at least and at most so many pixels.
+/// The planes, with longest sides of between these numbers of pixels.
 fn planes_within(grid: &Grid, centre: [usize; 3], pixels: Option<[f64; 2]>) -> Vec<Plane> {
     let dims = grid.dims();
     let extent = grid.extent();

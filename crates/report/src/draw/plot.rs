@@ -4,14 +4,14 @@ use super::axis::{Axis, Placed, grid_across, grid_up};
 use super::series::{Series, Shape, spread};
 use super::svg::{Anchor, Svg};
 
-/// A part of the axis across with a name above it; every second one is shaded.
+/// A section of the horizontal axis with a name above it; every second one is shaded.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Band {
     /// Where it begins and ends.
     pub ends: [f64; 2],
     /// Its name.
     pub name: String,
-    /// What is said below the name.
+    /// The text below the name.
     pub note: String,
 }
 
@@ -32,7 +32,7 @@ pub enum KeyPlace {
 pub struct Plot {
     /// The identifier of the SVG; may be empty.
     pub id: String,
-    /// What is shown, for those that cannot see it.
+    /// Alternative text.
     pub what: String,
     /// Above it, and a smaller line below that; both may be empty.
     pub title: [String; 2],
@@ -44,7 +44,7 @@ pub struct Plot {
     pub size: [f64; 2],
     /// Parts of the axis across.
     pub bands: Vec<Band>,
-    /// What is drawn, one upon the other.
+    /// The series, drawn one over the other.
     pub series: Vec<Series>,
     /// Where the key is.
     pub key: KeyPlace,
@@ -61,7 +61,7 @@ const KEY: [f64; 2] = [26.0, 200.0];
 const GAP: f64 = 64.0;
 /// Room around what is drawn, as a part of its range: across and upwards.
 const ROOM: [f64; 2] = [0.03, 0.07];
-/// How far the bars of one series are beside those of the next.
+/// The offset between the bars of one series and those of the next.
 const ASIDE: f64 = 8.0;
 /// Widths of letters in names and keys, about.
 const LETTER: f64 = 7.8;
@@ -104,7 +104,7 @@ impl Plot {
         TOP[if self.bands.is_empty() { lines } else { 2 }]
     }
 
-    /// What the axes are, at the left and below.
+    /// The axis labels, at the left and below.
     fn labels(&self, svg: &mut Svg, area: &Area, logarithmic: bool) {
         let (centre, middle) = ((area.left + area.right) / 2.0, (area.top + area.bottom) / 2.0);
         let kind = if logarithmic { " (logarithmic)" } else { "" };

@@ -1,4 +1,4 @@
-//! Boxes on named rows over one axis: bars, and what ran when.
+//! Boxes on named rows over one axis: bar charts and timelines.
 
 use super::axis::{Axis, grid_across};
 use super::svg::{Anchor, Svg, colour};
@@ -6,9 +6,9 @@ use super::svg::{Anchor, Svg, colour};
 /// A chart of named rows.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Rows {
-    /// What is shown, for those that cannot see it.
+    /// Alternative text.
     pub what: String,
-    /// The names of the rows, at the left, and what is said at the right.
+    /// The names of the rows, at the left, and the notes at the right.
     pub rows: Vec<[String; 2]>,
     /// The boxes.
     pub boxes: Vec<RowBox>,
@@ -20,7 +20,7 @@ pub struct Rows {
     pub unit: String,
     /// Where a dashed line is drawn over all rows.
     pub line: Option<f64>,
-    /// Room for the names, and for what is said at the right, pixels.
+    /// Room for the names, and for the notes at the right, pixels.
     pub room: [f64; 2],
 }
 
@@ -33,9 +33,9 @@ pub struct RowBox {
     pub ends: [f64; 2],
     /// Number of its colour in the style sheet.
     pub colour: usize,
-    /// What is written in it, where there is room.
+    /// The text in it, where there is room.
     pub text: String,
-    /// What it is, for those that point at it.
+    /// Its tooltip.
     pub title: String,
 }
 
@@ -46,7 +46,7 @@ const ROW: [f64; 2] = [26.0, 18.0];
 const TOP: [f64; 2] = [26.0, 24.0];
 /// Width of a letter in a box, and in a key, about.
 const LETTER: [f64; 2] = [6.2, 7.0];
-/// Boxes that are drawn at most: beyond, nobody could tell them apart.
+/// The most boxes drawn: more could not be told apart.
 const MOST: usize = 6000;
 
 impl Rows {

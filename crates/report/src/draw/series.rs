@@ -1,4 +1,4 @@
-//! Series of points, and how they are drawn over a pair of axes.
+//! Series of points and their drawing over a pair of axes.
 
 use super::axis::Placed;
 use super::plot::Area;
@@ -24,11 +24,11 @@ pub enum Shape {
     Spots,
     /// Diamonds, larger than dots.
     Diamonds,
-    /// Upright lines without ends, from each point to as far above it as its spread says (below, where that is below 0).
+    /// Upright lines without caps, from each point to its spread above it (below, where that is negative).
     Stems,
 }
 
-/// What belongs together in a plot.
+/// A series of a plot.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Series {
     /// How it is drawn.
@@ -50,7 +50,7 @@ pub struct Point {
     pub y: f64,
     /// Half the length of its bar, or the length of its stem.
     pub spread: f64,
-    /// What it is, for those that point at it.
+    /// Its tooltip.
     pub title: String,
 }
 
@@ -149,7 +149,7 @@ fn bar(x: f64, point: &Point, y: &Placed) -> String {
     format!("M{x:.1} {top:.1}V{bottom:.1}M{a:.1} {top:.1}H{b:.1}M{a:.1} {bottom:.1}H{b:.1}")
 }
 
-/// Every so many of some points in their order across, with both ends.
+/// A regular subset of some points in their order across, with both ends.
 fn thinned(mut points: Vec<&Point>) -> Vec<&Point> {
     points.sort_by(|a, b| a.x.total_cmp(&b.x));
     let (step, last) = (points.len().div_ceil(POINTS).max(1), points.len().saturating_sub(1));

@@ -1,4 +1,4 @@
-//! Sketches of how X-ray images were taken: sources, detectors and the CT, from above and from the side.
+//! Sketches of the geometry of X-ray images: sources, detectors and the CT, from above and from the side.
 
 use super::axis::ticks;
 use super::key::Key;
@@ -8,7 +8,7 @@ use crate::record::{GridRecord, ViewRecord};
 use crate::text::number;
 use voxalign_image::{Affine, Vector3};
 
-/// Width of a sketch, and the most height of what is drawn.
+/// Width of a sketch, and the largest height of the drawing.
 const WIDTH: f64 = 420.0;
 const MOST: f64 = 330.0;
 /// Room on all sides.
@@ -110,11 +110,11 @@ fn rule(svg: &mut Svg, height: f64, scale: f64, [across, up]: [&str; 2]) {
     svg.text([8.0, 16.0], Anchor::Start, "", &format!("{up} \u{2191}"));
 }
 
-/// What is what in sketches of these views.
+/// The legend of sketches of these views.
 pub(crate) fn key(views: &[&ViewRecord]) -> String {
     let names = views.iter().enumerate();
     let key = names.fold(Key::new(), |key, (i, v)| key.series(Shape::Curve, i, &v.name));
-    key.line("var(--soft)", "the box of the CT").html()
+    key.line("var(--soft)", "the bounding box of the CT").html()
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ struct Slice {
     name: &'static str,
     width: usize,
     height: usize,
-    /// What is to the left and right, where that is known.
+    /// The letters at the left and right, where they are known.
     letters: Option<[char; 2]>,
     values: Vec<f32>,
 }
@@ -56,9 +56,9 @@ struct Area {
     end: [usize; 2],
 }
 
-/// What is darker than this part of the window counts as background.
+/// Values below this fraction of the window count as background.
 const DARK: f32 = 0.06;
-/// Pixels around what is shown, as part of the longer side of a picture.
+/// The margin around the object, as a fraction of the longer side of a picture.
 const MARGIN: f64 = 0.03;
 
 impl Area {

@@ -1,4 +1,4 @@
-//! The pictures of a report that compares a fixed image with a moving one before and after.
+//! The pictures of a report that compares a fixed and a moving image before and after registration.
 
 use super::edges::{edges, outlines};
 use super::intensity::{BINS, Joint, Lattice, Transfer};
@@ -31,7 +31,7 @@ pub struct Images<'a> {
     pub before: &'a Volume<f32>,
     /// The moving image under the result.
     pub after: &'a Volume<f32>,
-    /// What counts of the fixed image (above 0), where that is not all.
+    /// The fixed mask or weights (counting above 0), where there are any.
     pub fixed_mask: Option<&'a Volume<f32>>,
     /// Regions of the fixed image.
     pub fixed_labels: Option<&'a LabelMap>,
@@ -77,7 +77,7 @@ pub(crate) struct Studio<'a> {
     drawn: Vec<Drawn>,
     pub(crate) fixed_window: Window,
     pub(crate) moving_window: Window,
-    /// What the windows show of the fixed and of the moving image, where that is said.
+    /// Descriptions of the windows of the fixed and of the moving image, where there are any.
     shown: [Option<&'static str>; 2],
     /// The windows of the joint histograms: all but the most extreme values.
     whole: [Window; 2],
@@ -133,12 +133,12 @@ impl<'a> Studio<'a> {
         })
     }
 
-    /// How the grid lies, where the slices are and how the pictures are turned, in words.
+    /// A description of the grid, the positions of the slices and the orientation of the pictures.
     pub(crate) fn convention(&self) -> String {
         gallery::convention(&self.planes, self.report.fixed.grid(), "fixed") + &self.windows()
     }
 
-    /// What is black and what is white.
+    /// A description of the grey scale.
     fn windows(&self) -> String {
         let of = |window: Window, shown: Option<&str>| {
             let range = [window.low, window.high].map(|v| number(f64::from(v))).join(" to ");
@@ -156,7 +156,7 @@ impl<'a> Studio<'a> {
         self.report.fixed_mask.map_or_else(String::new, |mask| mask::outline(plane, mask))
     }
 
-    /// What the outline of the mask is, where there is one.
+    /// The legend of the mask's outline, where there is one.
     fn mask_key(&self) -> String {
         self.report.fixed_mask.map_or_else(String::new, |_| mask::key())
     }
@@ -249,7 +249,7 @@ impl<'a> Studio<'a> {
         })
     }
 
-    /// Which pixels of a plane lie on an edge of the fixed image.
+    /// The pixels of a plane on an edge of the fixed image.
     pub(crate) fn fixed_edges(&self, plane: &Plane, drawn: &Drawn) -> Vec<bool> {
         plane_edges(plane, &drawn.fixed, self.fixed_window)
     }
@@ -275,12 +275,12 @@ impl<'a> Studio<'a> {
         self.mask_key() + &Key::new().ramp(&diverging_style(), [&ends[0], &ends[1]]).html()
     }
 
-    /// What the lines of the edges are.
+    /// The legend of the edges.
     pub(crate) fn edge_key(&self) -> String {
         Key::new().line("#ffaa14", "edges of the fixed image").html()
     }
 
-    /// What the outlines of the regions are.
+    /// The legend of the regions' outlines.
     pub(crate) fn label_key(&self) -> String {
         Key::new()
             .line("#3cbeff", "fixed only")
@@ -355,7 +355,7 @@ impl<'a> Studio<'a> {
     }
 }
 
-/// Which pixels of an image on a plane lie on an edge.
+/// The pixels of an image on a plane that lie on an edge.
 pub(crate) fn plane_edges(plane: &Plane, values: &[f32], window: Window) -> Vec<bool> {
     let unit: Vec<f32> = values.iter().map(|&v| window.unit(v)).collect();
     edges(&unit, plane.width(), plane.height())

@@ -1,4 +1,4 @@
-//! SVG as text: the elements that charts are made of.
+//! SVG elements of charts, as text.
 
 use crate::text::escape;
 use std::fmt::Write as _;
@@ -30,8 +30,7 @@ pub enum Anchor {
 pub struct Svg(String);
 
 impl Svg {
-    /// An empty one of a width and a height, with `what` it shows in words for those that cannot see it. Its `id` may
-    /// be empty.
+    /// An empty one of a width and a height, with `what` it shows as alternative text. Its `id` may be empty.
     #[must_use]
     pub fn new(id: &str, [width, height]: [f64; 2], what: &str) -> Self {
         let id = if id.is_empty() { String::new() } else { format!(" id=\"{}\"", escape(id)) };

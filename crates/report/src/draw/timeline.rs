@@ -1,4 +1,4 @@
-//! What ran when: a row an engine, a box a task.
+//! Timelines: a row for each engine, a box for each task.
 
 use super::rows::{RowBox, Rows};
 use crate::text::seconds;
@@ -6,7 +6,7 @@ use crate::text::seconds;
 /// Tasks on rows.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Timeline {
-    /// What is shown.
+    /// Alternative text.
     pub title: String,
     /// The names of the rows, such as those of queues or engines.
     pub rows: Vec<String>,

@@ -1,4 +1,4 @@
-//! Which intensities are drawn black and white.
+//! Intensity windows: the intensities that are drawn black and white.
 
 /// The intensities that are drawn black and white.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -9,7 +9,7 @@ pub(crate) struct Window {
 
 /// The window of soft tissue in CT, HU.
 const SOFT: Window = Window { low: -160.0, high: 240.0 };
-/// A window in which the vessels of lungs show beside soft tissue, HU.
+/// A window in which the vessels of lungs are visible as well as soft tissue, HU.
 const LUNG: Window = Window { low: -1000.0, high: 300.0 };
 
 impl Window {
@@ -26,8 +26,8 @@ impl Window {
         Self { low, high }
     }
 
-    /// The robust window, but of CT that of soft tissue, or a wider one where there is much lung; and
-    /// in words what is shown, where it is CT.
+    /// The robust window, but for CT that of soft tissue, or a wider one where there is much lung; and a
+    /// description of it, for CT.
     pub(crate) fn shown(values: &[f32]) -> (Self, Option<&'static str>) {
         let robust = Self::robust(values);
         if !robust.is_ct(values) {
@@ -63,13 +63,13 @@ impl Window {
     }
 }
 
-/// The part of the values that lies between two.
+/// The fraction of the values between two limits.
 fn part(values: &[f32], low: f32, high: f32) -> f64 {
     let within = values.iter().filter(|v| (low..high).contains(*v)).count();
     within as f64 / values.len().max(1) as f64
 }
 
-/// The value below which a part of the values lies; none without values.
+/// A quantile of the values; none without values.
 pub(crate) fn quantile(values: &mut [f32], part: f64) -> Option<f32> {
     let last = values.len().checked_sub(1)?;
     let at = (part * last as f64).round() as usize;
@@ -93,7 +93,7 @@ mod tests {
         assert!(huge.unit(1.0).is_finite());
     }
 
-    /// So many values of each kind.
+    /// This many values of each kind.
     fn values(kinds: &[(usize, f32)]) -> Vec<f32> {
         kinds.iter().flat_map(|&(n, v)| (0..n).map(move |i| v + (i % 9) as f32)).collect()
     }

@@ -33,8 +33,8 @@ impl<'a> XrayPicture<'a> {
         Self { inverted: true, ..self }
     }
 
-    /// What a region of a detector of this size shows: the values of an image, and its columns and rows; nothing where
-    /// values and pixels are not as many, or the region has none of them.
+    /// A region of a detector of this size: the values of an image, and its columns and rows; nothing where the
+    /// numbers of values and pixels differ, or the region has no pixels.
     pub(crate) fn part(&self, region: [usize; 4], size: [usize; 2]) -> Option<Pixels> {
         let [columns, rows] = self.dims;
         let ([left, right], [top, bottom]) = within(region, size, self.dims);
@@ -46,7 +46,7 @@ impl<'a> XrayPicture<'a> {
         Some(Pixels { width: right - left, height: bottom - top, values, inverted: self.inverted })
     }
 
-    /// The image with at most so many pixels along each side: means of squares of pixels.
+    /// The image downsampled to at most this many pixels along each side: means of squares of pixels.
     ///
     /// # Errors
     /// [`ReportError::Pixels`] where values and pixels are not as many, [`ReportError::OutOfMemory`].
@@ -86,7 +86,7 @@ fn within(region: [usize; 4], size: [usize; 2], picture: [usize; 2]) -> ([usize;
     (range(0), range(1))
 }
 
-/// A part of an image, or one of so many pixels as are drawn.
+/// A part of an image, or the whole image at the size at which it is drawn.
 pub(crate) struct Pixels {
     pub(crate) width: usize,
     pub(crate) height: usize,
@@ -123,7 +123,8 @@ impl Pixels {
     }
 }
 
-/// The sides of the patient at the left and the right of a picture, as it lies in the room, where rows go along one of its axes.
+/// The sides of the patient at the left and the right of a picture, in room coordinates, where rows run along one
+/// of its axes.
 fn letters(view: &ViewRecord) -> [String; 4] {
     const ALONG: f64 = 0.8;
     let length = view.column.iter().map(|v| v * v).sum::<f64>().sqrt();

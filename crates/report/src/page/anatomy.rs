@@ -1,4 +1,4 @@
-//! The report on a registration of two anatomies: that of its deformation, and what became of classes and shapes.
+//! The report on a registration of two anatomies: its deformation, tissue classes and shapes.
 
 pub use crate::record::anatomy::{AnatomyRecord, ClassRecord, MarksRecord, ShapeRecord};
 
@@ -38,7 +38,7 @@ pub struct ShapeMeshes<'a> {
     pub before: &'a Mesh,
     /// The moving one by the result.
     pub after: &'a Mesh,
-    /// How far its vertices are from the fixed one, mm.
+    /// The distance of each of its vertices from the fixed shape, mm.
     pub distances: &'a [f32],
 }
 
@@ -53,7 +53,7 @@ pub struct Marks<'a> {
     pub after: &'a [Vector3<f64>],
 }
 
-/// What a report on anatomies is made of.
+/// The content of a report on anatomies.
 #[derive(Debug, Clone)]
 pub struct AnatomyReport<'a> {
     /// That of the deformation.
@@ -96,9 +96,10 @@ pub fn render(report: &AnatomyReport<'_>) -> Result<String> {
                 "fig-classes",
                 "Classes",
                 &(overlaps(&anatomy.classes) + &contours(studio, &report.classes)?),
-                "the overlap is the part of the fixed class that the moving one covers, Dice that of \
-                 where both are a half or more. Lines are where a probability is a half: blue of the fixed anatomy, \
-                 orange of the moving one. Good alignment: orange lines lie on the blue ones, all around.",
+                "the overlap is the fraction of the fixed class that the moving one covers; Dice is that of the \
+                 regions where each probability is at least a half. Lines are where a probability is a half: \
+                 blue for the fixed anatomy, orange for the moving one. Good alignment: the orange lines lie on \
+                 the blue ones all around.",
             );
         }
         pictures(page, report)?;
@@ -152,7 +153,7 @@ fn contours(studio: &Studio<'_>, classes: &[ClassImages<'_>]) -> Result<String> 
     Ok(out + &Key::new().line("#3cbeff", "fixed").line("#ff8c00", "moving").html())
 }
 
-/// Shapes upon slices, and in 3D.
+/// Shapes over slices, and in 3D.
 fn pictures(page: &mut Page, report: &AnatomyReport<'_>) -> Result<()> {
     let image = report.deform.images.fixed;
     let rows = [("Before", false), ("After", true)].map(|(name, result)| {
@@ -167,11 +168,12 @@ fn pictures(page: &mut Page, report: &AnatomyReport<'_>) -> Result<()> {
     });
     if !report.shapes.is_empty() {
         page.sections(
-            "Shapes upon slices",
+            "Shapes over slices",
             &Sections { rows: rows.into() },
-            "Shapes upon slices",
-            "where shapes cut the slices of the fixed image: blue of the fixed anatomy, orange of \
-             the moving one. Good alignment: orange lines lie on the blue ones, and both on what they are the border of.",
+            "Shapes over slices",
+            "where the shapes cut the slices of the fixed image: blue for the fixed anatomy, orange for the \
+             moving one. Good alignment: the orange lines lie on the blue ones, and both follow the border of \
+             their structure.",
         )?;
     }
     let mut pairs = Vec::new();
@@ -195,8 +197,8 @@ fn pictures(page: &mut Page, report: &AnatomyReport<'_>) -> Result<()> {
     page.solid(
         &Scene { layers, scale },
         "Shapes in 3D",
-        "the fixed shapes in pale blue, and the moving ones brought to them, coloured by how far \
-         each place is from the fixed shape. What is dark is followed; what shines is where the shapes differ still.",
+        "the fixed shapes in pale blue, and the moving ones mapped onto them, coloured by the distance of each \
+         vertex from the fixed shape. Dark parts match; bright parts still differ.",
     )
 }
 
@@ -224,9 +226,10 @@ fn distances(anatomy: &AnatomyRecord) -> Section {
         return Section::default();
     }
     let note = note(
-        "Distances are those of the fixed shape and of the moving one brought to it, both ways, each vertex by the area or \
-         length around it: their mean, the distance that 95 % are within, and the largest. They are not the energy that was \
-         made smaller, but of shapes that pulled they say how well these were followed, not how good the result is elsewhere.",
+        "Distances are between the fixed shape and the moving one mapped onto it, in both directions, each \
+         vertex weighted by the area or length around it: the mean, the 95th percentile and the largest. They \
+         are not the energy that was minimised, but for shapes that drove the registration they show how well \
+         these were matched, not how good the result is elsewhere.",
     );
     section("shapes", "Shapes", &(shapes + &marks + &note))
 }

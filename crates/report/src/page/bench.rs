@@ -1,4 +1,4 @@
-//! The page of a benchmark: bars for each family of operators, and a table of everything.
+//! The page of a benchmark: bars for each family of operators, and a table of all measurements.
 
 use super::html::{Columns, note, percent, scroll, section};
 use super::{Heading, Page, words};
@@ -7,7 +7,7 @@ use crate::draw::{RowBox, Rows};
 use crate::record::HostRecord;
 use crate::text::{escape, fixed, number, seconds, title};
 
-/// What a page on a benchmark is made of.
+/// The content of a page on a benchmark.
 #[derive(Debug, Clone)]
 pub struct BenchReport<'a> {
     /// Program and version.
@@ -42,7 +42,7 @@ pub struct Bar {
     pub seconds: f64,
     /// The bytes that have to be moved over the time, in 10^9 bytes a second.
     pub gb_per_s: f64,
-    /// The part of the copy bandwidth of the device that this is.
+    /// Its fraction of the copy bandwidth of the device.
     pub of_copy: f64,
 }
 
@@ -52,9 +52,9 @@ pub fn render(report: &BenchReport<'_>) -> String {
     let mut page = Page::default();
     if !report.families.is_empty() {
         page.text(&note(
-            "The length of a bar is the fraction of the copy bandwidth of the device that the operator reaches, both \
-             measured in the same run; the line is the copy itself. An operator counts each input read once and each \
-             output written once.",
+            "The length of a bar is the operator\u{2019}s bandwidth as a fraction of the device\u{2019}s copy \
+             bandwidth, both measured in the same run; the line is the copy itself. Each input is counted as \
+             read once and each output as written once.",
         ));
     }
     for family in &report.families {
@@ -71,7 +71,7 @@ pub fn render(report: &BenchReport<'_>) -> String {
         .column("Size", |(_, bar)| escape(&bar.size))
         .column("#ms", |(_, bar)| milliseconds(bar.seconds))
         .column("#GB/s", |(_, bar)| fixed(bar.gb_per_s, 1))
-        .column("#Of copy bandwidth", |(_, bar)| percent(bar.of_copy, 0))
+        .column("#Fraction of copy bandwidth", |(_, bar)| percent(bar.of_copy, 0))
         .html("operators");
     page.add("", section("", "Operators", &operators));
     words::machine(&mut page, report.host, &report.command);
@@ -96,7 +96,7 @@ fn bars(family: &Family) -> Option<String> {
         ..RowBox::default()
     };
     let rows = Rows {
-        what: format!("{}: part of the copy bandwidth", family.name),
+        what: format!("{}: fraction of the copy bandwidth", family.name),
         rows: family.bars.iter().map(|bar| [bar.name.clone(), said(bar)]).collect(),
         boxes: family.bars.iter().enumerate().map(shown).collect(),
         end: longest.max(100.0),

@@ -1,18 +1,18 @@
-//! The interactive comparison of pictures in place.
+//! The interactive comparison of two pictures in place.
 
 use super::html::Section;
 use crate::draw::plane::Plane;
 use crate::text::title;
 use std::fmt::Write as _;
 
-/// What the interactive comparison lets one compare; all is HTML.
+/// The content of the interactive comparison; all is HTML.
 pub(crate) struct Comparison<'a> {
-    /// The two images, in words.
+    /// A description of the two images.
     pub(crate) images: &'a str,
     /// The rows of slices that may be compared with the first one, and what to call each pair. The
     /// first of them comes first.
     pub(crate) rows: &'a [(usize, &'a str)],
-    /// What is in the first row.
+    /// The name of the first row.
     pub(crate) first: &'a str,
     /// How to read it.
     pub(crate) caption: &'a str,
@@ -23,9 +23,8 @@ pub(crate) const FIXED_AND_MOVING: Comparison<'_> = Comparison {
     images: "fixed and moving image",
     rows: &[(2, "fixed and moving after"), (1, "fixed and moving before")],
     first: "fixed image",
-    caption: "drag the slider or a picture: the fixed image is on its left, the moving image on its \
-              right. Good alignment: nothing jumps when the images blink, and borders run on across \
-              the seam.",
+    caption: "drag the slider or a picture: the fixed image is on the left, the moving image on the right. Good \
+        alignment: nothing jumps when the images blink, and borders continue across the seam.",
 };
 
 /// The interactive comparison: an empty frame that the script fills and shows.
@@ -55,12 +54,12 @@ pub(crate) fn comparison_of(widths: &[usize], what: &Comparison<'_>) -> Section 
          other figures work without it.</p></section></noscript>\
          <figure id=\"fig-compare\" hidden><h2>Compare in place</h2>\
          <div class=\"tools\" id=\"compare-tools\">{choice}\
-         <fieldset aria-label=\"Manner\"><label><input type=\"radio\" name=\"compare-how\" \
+         <fieldset aria-label=\"Mode\"><label><input type=\"radio\" name=\"compare-how\" \
          checked> wipe</label><label><input type=\"radio\" name=\"compare-how\" \
          id=\"compare-fade\"> fade</label></fieldset>\
          <button type=\"button\" id=\"compare-blink\" aria-pressed=\"false\">Blink</button>\
          <input type=\"range\" id=\"compare-range\" min=\"0\" max=\"100\" value=\"50\" \
-         aria-label=\"Part of the {} that shows\"></div>\
+         aria-label=\"Fraction of the {} shown\"></div>\
          <div class=\"planes{one}\" id=\"compare-box\" data-row=\"{}\" \
          style=\"grid-template-columns:{}\"></div>\
          <figcaption><b>How to read it:</b> {}</figcaption></figure>",

@@ -1,4 +1,4 @@
-//! The course of a registration: costs over evaluations, energies over iterations.
+//! The convergence of a registration: costs over evaluations, energies over iterations.
 
 use super::html::{Columns, Section, figure, scroll};
 use crate::draw::axis::ends;
@@ -7,7 +7,7 @@ use crate::page::deform::{EnergyCurve, EnergyScale};
 use crate::text::{escape, number, seconds, thousands};
 use voxalign_register::search::StageRecord;
 
-/// The least range of the axis of a stage, as part of the range of all stages together.
+/// The least range of the axis of a stage, as a fraction of the range of all stages together.
 const LEAST_RANGE: f64 = 0.05;
 
 /// The course of a search by a cost of this name.
@@ -27,10 +27,10 @@ pub(crate) fn search(stages: &[StageRecord], cost: Option<&serde_json::Value>) -
         "fig-cost",
         "Cost over evaluations",
         &(chart + &table),
-        "the lowest cost so far of the candidate that won in the end, stage \
-         by stage from coarse to fine. A good search falls steeply at first and ends flat in each \
-         stage. Costs of different stages are taken at different resolutions, so each has its own \
-         axis. A curve that still falls at the end of the last stage may not have converged.",
+        "the lowest cost so far of the winning candidate, stage by stage from coarse to fine. In a good search \
+         each curve falls steeply at first and ends flat. Costs of different stages are computed at different \
+         resolutions, so each has its own axis. A curve that still falls at the end of the last stage may not \
+         have converged.",
     )
 }
 
@@ -97,13 +97,13 @@ fn iterations(scale: &EnergyScale) -> usize {
     all.max().unwrap_or(0)
 }
 
-/// What a chart of energies is called.
+/// The title of a chart of energies.
 pub(crate) struct Labels<'a> {
     /// The identifier of the SVG.
     pub(crate) id: &'a str,
-    /// What the vertical axis is.
+    /// The label of the vertical axis.
     pub(crate) axis: &'a str,
-    /// What is shown, in a few words.
+    /// Alternative text, in a few words.
     pub(crate) what: &'a str,
     /// The one curve that is drawn, where not all are.
     pub(crate) only: Option<&'a str>,
@@ -120,8 +120,8 @@ impl<'a> Labels<'a> {
 pub(crate) const ENERGY: Labels<'_> =
     Labels { id: "svg-energy", axis: "energy", what: "Energy", only: None };
 
-/// The chart of energies over the iterations of all scales, each of which begins where the one before ended; `None`
-/// where there is no energy to draw.
+/// The chart of energies over the iterations of all scales, each of which begins where the previous one ended;
+/// `None` where there is no energy to draw.
 pub(crate) fn energies(scales: &[EnergyScale], labels: &Labels<'_>) -> Option<String> {
     let mut names: Vec<&str> = Vec::new();
     let (mut bands, mut series) = (Vec::new(), Vec::new());

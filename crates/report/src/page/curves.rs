@@ -6,7 +6,7 @@ use crate::draw::{Axis, KeyPlace, Marks, Plot, Point, Scale, Series, Shape};
 use crate::record::HostRecord;
 use crate::text::escape;
 
-/// What a page of curves is made of.
+/// The content of a page of curves.
 #[derive(Debug, Clone)]
 pub struct CurvesReport<'a> {
     /// The heading.
@@ -17,7 +17,7 @@ pub struct CurvesReport<'a> {
     pub host: &'a HostRecord,
     /// The command with its arguments, as it was given.
     pub command: Vec<String>,
-    /// What is to be known to read the page.
+    /// A note for the reader.
     pub note: String,
     /// The plots.
     pub figures: Vec<CurveFigure>,
@@ -28,9 +28,9 @@ pub struct CurvesReport<'a> {
 /// One plot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CurveFigure {
-    /// What is shown.
+    /// Alternative text.
     pub title: String,
-    /// What the horizontal axis is.
+    /// The label of the horizontal axis.
     pub axis: String,
     /// The curves.
     pub curves: Vec<Curve>,
@@ -50,7 +50,7 @@ pub struct Curve {
 /// One table; headings that begin with `#` are of columns of numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CurveTable {
-    /// What is shown.
+    /// Alternative text.
     pub title: String,
     /// The headings.
     pub headings: Vec<String>,

@@ -15,7 +15,7 @@ use voxalign_image::{Grid, VectorField, Volume};
 use voxalign_register::diffeo::PathRecord;
 use voxalign_register::multiscale::ScaleRecord;
 
-/// What a report on a deformable registration is made of.
+/// The content of a report on a deformable registration.
 ///
 /// All images and the field are on the grid of the fixed image.
 #[derive(Debug, Clone, Copy)]
@@ -129,11 +129,10 @@ pub(crate) fn render_with(
     pair::slices(
         &mut page,
         &studio,
-        ["Moving, by the affine part only", "Moving, deformed"],
-        "the same slices of the fixed image, of the moving image after the \
-         affine part only, and of the moving image as deformed. Good alignment: the last has the \
-         outlines, folds and cavities of the first, whatever its contrast, and looks like an image \
-         that could have been taken: no smears, no melted borders.",
+        ["Moving, affine part only", "Moving, deformed"],
+        "the same slices of the fixed image, of the moving image after the affine part only, and of the moving \
+         image as deformed. Good alignment: the last matches the first in outlines, folds and cavities, \
+         whatever its contrast, and looks like a real image: no smears, no melted borders.",
     )?;
     page.figure(
         "Grid",
@@ -145,30 +144,28 @@ pub(crate) fn render_with(
     page.figure(
         "Volume change",
         "fig-jacobian",
-        "Change of volume",
+        "Volume change",
         &(deformation.jacobians()? + &deformation.jacobian_key()),
-        "the Jacobian determinant of the deformation on a logarithmic scale, \
-         the edges of the fixed image in grey. Orange: this region is larger in the moving image \
-         and was made smaller; blue: it is smaller there and was made larger; black: unchanged. Good: \
-         smooth patches that follow the anatomy. Checks and stripes mean that noise was fitted; \
-         magenta marks voxels where the mapping folds, which no real tissue does.",
+        "the Jacobian determinant of the deformation on a logarithmic scale, with the edges of the fixed image \
+         in grey. Orange: the region is larger in the moving image and was shrunk; blue: it is smaller there \
+         and was expanded; black: unchanged. Good: smooth patches that follow the anatomy. Checkerboards and \
+         stripes mean that noise was fitted; magenta marks voxels where the mapping folds, which real tissue \
+         cannot do.",
     );
     page.figure(
         "Displacement",
         "fig-displacement",
         "Displacement",
         &(deformation.displacements()? + &deformation.displacement_key()),
-        "how far each point is from its match, the affine part left out. \
-         Good: it rises and falls slowly. Large values over all of the image mean that the affine \
-         part is off; large values at the border of the picture, that the images show different \
-         parts of the body.",
+        "how far each point is from its match, without the affine part. Good: it varies slowly. Large values \
+         all over the image mean that the affine part is off; large values at the border of the picture, that \
+         the images show different parts of the body.",
     );
     page.add("Difference", pair::difference(&studio)?);
     let edges = pair::edges(
         &studio,
-        "the lines belong to the fixed image, the grey picture is the moving \
-         image. Good alignment: the lines after registration lie on the moving image\u{2019}s own \
-         borders all around and inside.",
+        "the lines are edges of the fixed image, the grey picture is the moving image. Good alignment: the \
+         lines after registration lie on the moving image\u{2019}s own borders, around the outside and inside.",
     )?;
     page.add("Edges", edges);
     page.add("", pair::regions(&studio, record)?);
@@ -190,15 +187,15 @@ pub(crate) fn render_with(
 fn cards(record: &RunRecord, deformation: &Deformation<'_, '_>) -> Vec<Card> {
     let mut cards = words::highlights(record, &HIGHLIGHTS, 2);
     let folded = match deformation.folded {
-        0 => "no voxel is folded".to_owned(),
-        1 => "1 voxel is folded".to_owned(),
-        n => format!("{} voxels are folded", thousands(n as f64)),
+        0 => "no folded voxels".to_owned(),
+        1 => "1 folded voxel".to_owned(),
+        n => format!("{} folded voxels", thousands(n as f64)),
     };
     let [low, high] = deformation.jacobian_range;
     let range = format!("{} to {}", fixed(low, 2), fixed(high, 2));
-    cards.push(Card::new("Change of volume", range, folded));
+    cards.push(Card::new("Volume change", range, folded));
     let largest = format!("{}\u{a0}mm", fixed(deformation.largest, 2));
-    let mean = format!("at most; {}\u{a0}mm in the mean", fixed(deformation.mean, 2));
+    let mean = format!("at most; {}\u{a0}mm on average", fixed(deformation.mean, 2));
     cards.push(Card::new("Displacement", largest, mean));
     cards
 }
@@ -213,14 +210,14 @@ fn course(scales: &[EnergyScale]) -> Section {
         "fig-energy",
         "Energy over iterations",
         &body,
-        "the energy that the registration makes smaller, scale by scale from \
-         coarse to fine. It falls steeply at first and is flat at the end of each scale; it may jump \
-         where a finer scale begins, as that shows more detail. A curve that still falls at the end \
-         has not converged; one that rises or swings is driven by steps that are too large.",
+        "the energy that the registration minimises, scale by scale from coarse to fine. It should fall steeply \
+         at first and be flat at the end of each scale; it may jump where a finer scale begins, as it shows \
+         more detail. A curve that still falls at the end has not converged; one that rises or oscillates is \
+         driven by steps that are too large.",
     )
 }
 
-/// What the deformation does to space, where it was recorded.
+/// The measures of the deformation, where they were recorded.
 fn measures(record: &RunRecord) -> Section {
     let title = "Measures of the deformation";
     let Some(deformation) = &record.deformation else {
@@ -235,11 +232,11 @@ fn measures(record: &RunRecord) -> Section {
         .column("Unit", |row| escape(row.unit))
         .html("measures");
     let object = match record.inputs.iter().any(|i| i.role == "fixed_mask") {
-        true => "what the fixed mask keeps",
+        true => "the region inside the fixed mask",
         false => "the foreground of the fixed image",
     };
     let note = note(&format!(
-        "The object is {object}. Means over the whole grid are mostly those of the background around it."
+        "The object is {object}. Means over the whole grid are dominated by the background around it."
     ));
     section("measures", title, &(table + &note))
 }

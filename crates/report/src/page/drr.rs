@@ -19,7 +19,7 @@ pub(crate) const PIXELS: [usize; 2] = [1024, 512];
 /// More pictures than this are many.
 pub(crate) const MANY: usize = 12;
 
-/// What the page is made of.
+/// The content of the page.
 #[derive(Debug, Clone, Copy)]
 pub struct DrrReport<'a> {
     /// The record.
@@ -102,9 +102,8 @@ fn gallery(report: &DrrReport<'_>) -> Result<Section> {
         "fig-images",
         "Images",
         &body,
-        "each image from its own least value to its largest one, which are beside its \
-         name; bone is bright, air is dark. Images are seen with their first row above and their first \
-         column on the left, in true proportion.",
+        "each image from its own smallest to its largest value, given beside its name; bone is bright, air is \
+         dark. Images are shown with the first row at the top and the first column on the left, in true proportion.",
     ))
 }
 
@@ -120,7 +119,7 @@ fn values(record: &DrrRecord) -> Section {
         let [moved, centre] = [&image.translation_mm, &image.centre_mm].map(three);
         format!("{moved} mm<br>{turned} degrees<br>about {centre} mm")
     };
-    let what = "#CT moved along and turned about x, y, z; about this point of the CT";
+    let what = "#CT translated along and rotated about x, y, z; about this point of the CT";
     let table = Columns::of(&record.images)
         .column("Image", |image| escape(&image.name))
         .column("Detector", |image| detector(&image.view))
@@ -143,7 +142,7 @@ fn geometry(record: &DrrRecord) -> Section {
         });
         before = Some((&image.view, &image.pose));
         if alike {
-            body += &note(&format!("{}: as the image before.", escape(&image.name)));
+            body += &note(&format!("{}: same as the previous image.", escape(&image.name)));
             continue;
         }
         let corners = sketch::corners(&record.grid, &image.pose);
@@ -160,9 +159,9 @@ fn geometry(record: &DrrRecord) -> Section {
         "fig-geometry",
         "Geometry",
         &body,
-        "the source (dot), the rays to the corners of the detector and the box of the CT \
-         (grey), in the room: from above with x to the right and y upwards, from the side with y to the right \
-         and z upwards. What is outside of the rays is not in the image.",
+        "the source (dot), the rays to the corners of the detector and the bounding box of the CT (grey), in \
+         room coordinates: from above with x to the right and y upwards, from the side with y to the right and \
+         z upwards. Anything outside the rays is not in the image.",
     )
 }
 
@@ -218,7 +217,7 @@ mod tests {
         // Images from one place have one sketch.
         record.images[1] = DrrImageRecord { name: "again".to_owned(), ..record.images[0].clone() };
         record.verdict = Verdict::new(
-            vec![Check::at_least("part of the pixels that see the CT", 0.0, 0.1)],
+            vec![Check::at_least("fraction of the pixels that see the CT", 0.0, 0.1)],
             Vec::new(),
         );
         let page = render(&DrrReport { record: &record, pictures: &pictures[..1] }).unwrap();

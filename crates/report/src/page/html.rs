@@ -1,4 +1,4 @@
-//! Fragments of HTML that pages share: sections, figures, tables, code.
+//! Fragments of HTML shared by pages: sections, figures, tables, code.
 
 use crate::text::{escape, fixed};
 use std::fmt::Write as _;
@@ -16,7 +16,8 @@ impl Section {
     }
 }
 
-/// A figure with its heading and what says how to read it; nothing where its body is empty. All but the heading is HTML.
+/// A figure with its heading and a caption that explains how to read it; nothing where its body is empty. All but
+/// the heading is HTML.
 pub(crate) fn figure(id: &str, title: &str, body: &str, caption: &str) -> Section {
     let caption = match caption {
         "" => String::new(),
@@ -44,7 +45,7 @@ pub(crate) fn scroll(svg: Option<String>) -> String {
     svg.map_or_else(String::new, |svg| format!("<div class=\"scroll\">{svg}</div>"))
 }
 
-/// A panel beside others; nothing where there is no chart.
+/// A panel among others; nothing where there is no chart.
 pub(crate) fn panel(svg: Option<String>) -> String {
     svg.map_or_else(String::new, |svg| format!("<div>{svg}</div>"))
 }
@@ -77,7 +78,7 @@ pub(crate) fn file_name(path: &str) -> String {
     escape(path.rsplit(['/', '\\']).next().unwrap_or(path))
 }
 
-/// What stands for a value that there is none of.
+/// The placeholder of a missing value.
 pub(crate) const DASH: &str = "\u{2013}";
 
 /// A number with a fixed count of decimals; a dash where there is none.

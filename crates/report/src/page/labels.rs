@@ -1,4 +1,4 @@
-//! How labels fare, as tables.
+//! Tables of label overlap.
 
 use super::html::Columns;
 use crate::record::labels::{LabelRecord, notable};
@@ -17,7 +17,7 @@ pub(crate) fn tables(labels: &[LabelRecord]) -> String {
             .column("#Volume, mm³", |(l, _)| number(l.volume_fixed_mm3.round()))
             .column("#Dice before", |(l, _)| dice(l, 0))
             .column("#Dice after", |(l, _)| dice(l, 1))
-            .column_if(why, "Why it is here", |(_, why)| sentence(why))
+            .column_if(why, "Reason", |(_, why)| sentence(why))
             .html("labels")
     };
     let whole = table(labels.iter().map(|l| (l, String::new())).collect());

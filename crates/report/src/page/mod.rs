@@ -1,4 +1,4 @@
-//! Pages: their frame, and what goes into each of them.
+//! Pages: their frame and their sections.
 
 pub mod affine;
 pub mod anatomy;

@@ -1,4 +1,4 @@
-//! The figures that reports on pairs of images share.
+//! The figures shared by reports on pairs of images.
 
 use super::html::{Section, figure};
 use super::{Page, labels};
@@ -20,9 +20,9 @@ pub(crate) fn slices(
         "fig-mosaic",
         "Slices throughout",
         &studio.mosaic().transpose()?.unwrap_or_default(),
-        "slices from one end of the fixed image to the other, of the moving image after \
-         registration; the orange lines are the edges of the fixed image. Good alignment: the lines \
-         lie on the moving image\u{2019}s own borders in all of them.",
+        "slices of the moving image after registration, from one end of the fixed image to the other; the \
+         orange lines are the edges of the fixed image. Good alignment: the lines lie on the moving \
+         image\u{2019}s own borders in all of them.",
     );
     Ok(())
 }
@@ -39,11 +39,11 @@ pub(crate) fn difference(studio: &Studio<'_>) -> Result<Section> {
         "fig-difference",
         "Difference",
         &(studio.differences()? + &studio.difference_key()),
-        "fixed minus moving, in intensities of the fixed image, on the same scale before and after. \
-         Each intensity of the moving image was replaced by the median intensity that the fixed image \
-         has in the same places after alignment, so that images of different contrast can be compared. \
-         Good alignment: the picture after is dark without outlines; pairs of blue and orange lines \
-         along a border mean a shift across it.",
+        "fixed minus moving, in intensities of the fixed image, on the same scale before and after. Each \
+         intensity of the moving image was replaced by the median intensity of the fixed image at the same \
+         voxels after alignment, so that images of different contrast can be compared. Good alignment: the \
+         picture after registration is dark, without outlines; pairs of blue and orange lines along a border \
+         mean a shift across it.",
     ))
 }
 

@@ -12,7 +12,7 @@ use crate::record::labels::chosen;
 use crate::record::{Figure, When};
 use crate::text::{escape, fixed, number, sentence};
 
-/// What the page is made of.
+/// The content of the page.
 #[derive(Debug, Clone, Copy)]
 pub struct RegressionReport<'a> {
     /// The record.
@@ -37,10 +37,10 @@ pub fn render(report: &RegressionReport<'_>) -> Result<String> {
             "fig-atlases",
             "The atlases",
             &slices::table(&headings, &[("", pictures)])?,
-            "middle slices of the mean shape and intensity at each value; the \
-             same grey is the same intensity in all. What grows or shrinks from left to right goes \
-             with the covariate. All are in one space of the subjects\u{2019} mean position and size, \
-             so that differences of the size of the whole, which the affine maps took out, do not show.",
+            "middle slices of the mean shape and intensity at each value, all on the same grey scale. Anything \
+             that grows or shrinks from left to right varies with the covariate. All are in one space of the \
+             subjects\u{2019} mean position and size, so differences in overall size, which the affine maps \
+             removed, do not show.",
         );
     page.add("", volumes(record));
     page.add("", counted(record));
@@ -103,11 +103,10 @@ fn volumes(record: &RegressionRecord) -> Section {
         "fig-volumes",
         "Volumes of labels",
         &(key.html() + &panels),
-        "the curve is the weighted mean of the subjects\u{2019} volumes. The \
-         diamonds are volumes in the atlases themselves, from the label with the most weight at each \
-         voxel: they follow the curve where labels are large, lie off it where the sizes of whole \
-         subjects go with the covariate, and fall below it for thin or small labels, which lose such a \
-         vote.",
+        "the curve is the weighted mean of the subjects\u{2019} volumes. The diamonds are volumes in the \
+         atlases themselves, from the label with the most weight at each voxel: they follow the curve for large \
+         labels, lie off it where the overall size of subjects varies with the covariate, and fall below it for \
+         thin or small labels, which lose such a vote.",
     )
 }
 
@@ -148,10 +147,10 @@ fn counted(record: &RegressionRecord) -> Section {
          would give an equally precise mean.",
         number(record.bandwidth)
     ));
-    section("counted", "What counts in each atlas", &(table + &note))
+    section("counted", "Weights in each atlas", &(table + &note))
 }
 
-/// What each subject counts.
+/// The weight of each subject.
 fn parts(record: &RegressionRecord) -> Section {
     let mut all: Vec<&ObservationRecord> = record.observations.iter().collect();
     all.sort_by(|a, b| a.value.total_cmp(&b.value).then(a.name.cmp(&b.name)));
@@ -170,7 +169,7 @@ fn parts(record: &RegressionRecord) -> Section {
             }
         });
     }
-    section("weights", "Part of each subject", &table.html(""))
+    section("weights", "Weight of each subject", &table.html(""))
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ pub struct SizePictures {
     pub atlas: MiddleSlices,
 }
 
-/// What the page is made of.
+/// The content of the page.
 #[derive(Debug, Clone, Copy)]
 pub struct StabilityReport<'a> {
     /// The record.
@@ -51,9 +51,9 @@ pub fn render(report: &StabilityReport<'_>) -> Result<String> {
             "fig-atlases",
             "One cohort of each size",
             &slices::table(&headings, &rows)?,
-            "the first cohort that was drawn of each size; the same grey is the \
-             same intensity in all. The mean after affine alignment alone blurs the more the more subjects it \
-             has; the atlas keeps its borders, and no longer changes where it has enough of them.",
+            "the first cohort that was drawn of each size, all on the same grey scale. The mean after affine \
+             alignment alone gets more blurred with more subjects; the atlas keeps its borders, and stops \
+             changing once it has enough subjects.",
         );
     page.add("", sharpness(record));
     page.add("", sizes(record));
@@ -66,7 +66,7 @@ fn cards(record: &StabilityRecord) -> [Card; 3] {
     let stable = match record.stable_from {
         Some(size) => (
             format!("{size} subjects"),
-            format!("from there on mean entropies differ by at most {part}"),
+            format!("beyond this size mean entropies differ by at most {part}"),
         ),
         None => (
             "not within this range".to_owned(),
@@ -113,7 +113,7 @@ fn over_size(
         title: [format!("Mean {what} of atlases"), String::new()],
         across: Axis {
             marks: Marks::At(places.into_iter().step_by(every).collect()),
-            ..Axis::new("subjects of a cohort")
+            ..Axis::new("subjects per cohort")
         },
         up: Axis::new(format!("{what}, {unit}")),
         size: [960.0, 360.0],
@@ -136,12 +136,11 @@ fn sharpness(record: &StabilityRecord) -> Section {
         "fig-sharpness",
         "Sharpness over the number of subjects",
         &format!("{entropy}{gradient}{key}"),
-        "means over the cohorts of each size; bars reach one standard deviation \
-         up and down. Where the curve of the atlas levels off, more subjects no longer change it. Entropy \
-         is low where there are few intensities: borders that come into line lower it, but \
-         so does blur that makes all of an image one grey. The gradient energy tells these apart: it is \
-         high where borders are sharp. Cohorts of nearly all subjects share most of them: the bars \
-         of the largest sizes are short for that reason alone.",
+        "means over the cohorts of each size, with bars of one standard deviation up and down. Where the curve \
+         of the atlas levels off, more subjects no longer change it. Entropy is low where there are few \
+         intensities: aligned borders lower it, but so does blur that turns the whole image one grey. The \
+         gradient energy tells these apart: it is high where borders are sharp. Cohorts of nearly all subjects \
+         share most of them, so the bars of the largest sizes are short for that reason alone.",
     )
 }
 

@@ -11,18 +11,18 @@ use crate::text::{fixed, measured, number, sentence, thousands};
 use voxalign_image::{Mesh, Volume};
 use voxalign_surface::Figures;
 
-/// What the page is made of.
+/// The content of the page.
 #[derive(Debug, Clone, Copy)]
 pub struct SurfaceReport<'a> {
     /// The record.
     pub record: &'a SurfaceRecord,
-    /// What the surface is drawn upon.
+    /// The image that the surface is drawn over.
     pub image: &'a Volume<f32>,
     /// The surface that was written, mm.
     pub mesh: &'a Mesh,
     /// The surface around the voxels as they are, mm.
     pub isosurface: &'a Mesh,
-    /// How far each vertex of the surface is from it, mm, where the two are not the same.
+    /// The distance of each vertex of the surface from it, mm, where the two are not the same.
     pub distances: Option<&'a [f32]>,
 }
 
@@ -41,9 +41,9 @@ pub fn render(report: &SurfaceReport<'_>) -> Result<String> {
     page.sections(
         "Slices",
         &Sections { rows },
-        "Upon slices",
-        "the lines are where the surface crosses the slices. A good surface follows the border of what it is of; of labels, \
-         those it is of are bright and others grey.",
+        "Over slices",
+        "the lines are where the surface crosses the slices. A good surface follows the border of its \
+         structure; in a label map, the labels of the surface are bright and the others grey.",
     )?;
     page.add("Figures", figures(record));
     let of = run.inputs.first().map_or_else(|| "an image".to_owned(), |i| file_name(&i.path));
@@ -55,7 +55,7 @@ pub fn render(report: &SurfaceReport<'_>) -> Result<String> {
     ))
 }
 
-/// Which labels or which level, in words.
+/// A description of the labels or the level.
 fn what(record: &SurfaceRecord) -> String {
     let parameters = &record.parameters;
     let labels = parameters["label"].as_array().map(|all| {
@@ -105,10 +105,10 @@ fn solid(page: &mut Page, report: &SurfaceReport<'_>) -> Result<()> {
     let scale = report.distances.is_some().then(|| Scale::new("distance to the isosurface", "mm"));
     let caption = match report.distances {
         Some(_) => {
-            "the surface, coloured by how far each vertex is from the surface around \
-             the voxels as they are, which can be shown beside it."
+            "the surface, coloured by the distance of each vertex from the exact surface of the voxels, which \
+             can be shown as well."
         }
-        None => "the surface around the voxels as they are.",
+        None => "the exact surface of the voxels.",
     };
     page.solid(&Scene { layers, scale }, "In 3D", caption)
 }
@@ -155,16 +155,13 @@ fn figures(record: &SurfaceRecord) -> Section {
     table_of(record, ["isosurface", "surface"], &rows)
 }
 
-/// The section of figures: the table, and how far what is written is from what the voxels say.
+/// The section of measures: the table, and the distance of the written surface from that of the voxels.
 fn table_of(record: &SurfaceRecord, [exact, made]: [&str; 2], rows: &[Vec<String>]) -> Section {
     let names = [exact, made].map(|name| format!("#{}", sentence(name)));
     let mut out = table("", &["Figure", &names[0], &names[1]], rows);
     if let Some(d) = &record.distance {
-        let rows = [
-            ("Mean", d.mean),
-            ("95 % of both are nearer than", d.p95),
-            ("Largest (Hausdorff)", d.hausdorff),
-        ];
+        let rows =
+            [("Mean", d.mean), ("95th percentile", d.p95), ("Largest (Hausdorff)", d.hausdorff)];
         out += &format!("<h3>Distance between {exact} and {made}</h3>");
         out += &Columns::of(rows)
             .column("Distance", |(name, _)| (*name).to_owned())

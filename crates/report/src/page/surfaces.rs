@@ -11,12 +11,12 @@ use crate::record::surface::SurfaceFound;
 use crate::text::{escape, fixed, measured, thousands};
 use voxalign_image::{Mesh, Volume};
 
-/// What the page is made of.
+/// The content of the page.
 #[derive(Debug, Clone, Copy)]
 pub struct SurfacesReport<'a> {
     /// The record.
     pub record: &'a SurfacesRecord,
-    /// What the surfaces are drawn upon.
+    /// The image that the surfaces are drawn over.
     pub image: &'a Volume<f32>,
     /// The surfaces that were written, mm, as the record has them.
     pub meshes: &'a [Mesh],
@@ -37,12 +37,12 @@ pub fn render(report: &SurfacesReport<'_>) -> Result<String> {
         let named = record.surfaces.iter().zip(report.meshes).enumerate();
         named.map(|(i, (of, mesh))| Layer::new(of.title(), mesh, Colour::of(i))).collect::<Vec<_>>()
     };
-    let caption = "each label has a colour; after six colours the first comes again.";
+    let caption = "each label has a colour; the six colours repeat.";
     page.solid(&Scene { layers: layers(), scale: None }, "In 3D", caption)?;
     let rows = vec![Row { name: what.into(), image: report.image, layers: layers() }];
-    let caption = "the lines are where the surfaces cross the slices of the label map. Good ones \
-                   follow the borders of the labels.";
-    page.sections("Slices", &Sections { rows }, "Upon slices", caption)?;
+    let caption = "the lines are where the surfaces cross the slices of the label map. Good surfaces follow the \
+        borders of the labels.";
+    page.sections("Slices", &Sections { rows }, "Over slices", caption)?;
     page.add("Figures", figures(record, flat));
     let of = run.inputs.first().map_or_else(|| "a label map".to_owned(), |i| file_name(&i.path));
     let labels = words::count(record.surfaces.len(), "label", "labels");
@@ -81,22 +81,22 @@ fn figures(record: &SurfacesRecord, flat: bool) -> Section {
             .column("#Lines", parts)
             .cells("#Length, mm", of(|s| s.surface.length_mm))
             .cells("#Area, mm\u{b2}", area)
-            .cells("#Of pixels, mm\u{b2}", of(|s| s.object.area_mm2)),
+            .cells("#Area of the pixels, mm\u{b2}", of(|s| s.object.area_mm2)),
         false => table
             .column("#Triangles", |s| thousands(s.found.surface.triangles as f64))
             .column("#Parts", parts)
             .cells("#Area, mm\u{b2}", area)
             .cells("#Volume, mm\u{b3}", of(|s| s.surface.volume_mm3))
-            .cells("#Of voxels, mm\u{b3}", of(|s| Some(s.object.volume_mm3))),
+            .cells("#Volume of the voxels, mm\u{b3}", of(|s| Some(s.object.volume_mm3))),
     };
     let far = |s: &&LabelSurface| fixed(s.found.distance.as_ref().map_or(0.0, |d| d.p95), 3);
     let table = table
-        .column("#95 % nearer than, mm", far)
+        .column("#95th percentile, mm", far)
         .column("Verdict", |s| if s.found.verdict.good { "good" } else { "bad" }.to_owned())
         .long("");
     let note = note(
-        "The distance is that to the surface around the voxels as they are, both ways. What the verdict on each label is of \
-         is in result.json.",
+        "Distances are to the exact surface of the voxels, in both directions. The checks behind the verdict on \
+         each label are in result.json.",
     );
     section("figures", "Figures", &(table + &note))
 }

@@ -1,4 +1,4 @@
-//! A page of what ran when.
+//! A page with a timeline.
 
 pub use crate::draw::{Timeline, TimelineTask};
 
@@ -18,7 +18,7 @@ pub struct TimelineReport<'a> {
     pub host: &'a HostRecord,
     /// The command with its arguments, as it was given.
     pub command: Vec<String>,
-    /// What is to be known to read the page.
+    /// A note for the reader.
     pub note: String,
     /// The timelines; all are drawn to the same scale.
     pub timelines: Vec<Timeline>,

@@ -1,4 +1,4 @@
-//! The report on a sequence.
+//! The report on the tracking of a sequence.
 
 pub use crate::record::track::{FrameRecord, Sequence, TrackRecord};
 
@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::text::{escape, fixed, thousands};
 use voxalign_image::Vector3;
 
-/// What a report on a sequence is made of.
+/// The content of a report on a sequence.
 #[derive(Debug, Clone, Copy)]
 pub struct TrackReport<'a> {
     /// The record.
@@ -36,24 +36,24 @@ pub fn render(report: &TrackReport<'_>) -> Result<String> {
     let run = record.run();
     let mut page = Page::on(&run, cards(record));
     page.add("Motion", motion(record));
-    page.add("Likeness", likeness(record));
+    page.add("Similarity", likeness(record));
     if !shown.is_empty() {
         page.figure(
             "Images",
             "fig-slices",
             "The last frame with a pose",
             &pictures::slices(&record.views, shown)?,
-            "the X-ray images of the last frame that has a pose beside the images that are simulated \
-             of the CT where the track began and where it is then. Good: the last picture has the bones of the first one in \
-             the same places.",
+            "the X-ray images of the last frame with a pose beside the images simulated from the CT at the \
+             start of the track and at the pose of this frame. Good: in the last picture the bones are where \
+             they are in the first.",
         );
         page.figure(
             "Edges",
             "fig-edges",
             "Edges of the simulated images over the X-ray images",
             &pictures::overlays(&record.views, shown)?,
-            "the lines belong to the simulated image at the pose of this frame. Good: they lie on the \
-             borders of bones in the X-ray image all over.",
+            "the lines are edges of the simulated image at the pose of this frame. Good: they lie on the \
+             borders of bones all over the X-ray image.",
         );
     }
     page.add("Losses", losses(record));
@@ -75,20 +75,22 @@ fn cards(record: &TrackRecord) -> Vec<Card> {
     let least = good().map(|f| f.least_correlation()).filter(|v| v.is_finite()).reduce(f64::min);
     let mut cards = vec![
         Card::new("Frames", thousands(record.frames.len() as f64), ""),
-        Card::new("Without a pose", thousands(record.lost as f64), "the track was lost there"),
+        Card::new("Without a pose", thousands(record.lost as f64), "where the track was lost"),
         Card::new(
-            "Farthest from the first frame",
+            "Largest motion from the first frame",
             format!("{} mm", fixed(farthest, 2)),
-            "the centre of rotations",
+            "of the centre of rotation",
         ),
     ];
     if record.frames_per_second.is_finite() {
         let rate = fixed(record.frames_per_second, 1);
-        cards.push(Card::new("Frames a second", rate, "of those that were followed"));
+        cards.push(Card::new("Frames per second", rate, "of tracked frames"));
     }
-    cards.extend(least.map(|v| {
-        Card::new("Least correlation of gradients", fixed(v, 3), "of frames with a pose")
-    }));
+    cards.extend(
+        least.map(|v| {
+            Card::new("Lowest gradient correlation", fixed(v, 3), "of frames with a pose")
+        }),
+    );
     cards
 }
 
@@ -105,7 +107,7 @@ fn over_frames(title: &str, up: &str, series: Vec<Series>) -> String {
     panel(plot.svg())
 }
 
-/// A series of some frames, each with its value, of which `said` is what is said.
+/// A series of some frames, each with its value; `said` is the text for a value.
 fn series<'a>(
     (shape, colour): (Shape, usize),
     frames: impl Iterator<Item = (&'a FrameRecord, f64)>,
@@ -137,9 +139,9 @@ fn motion(record: &TrackRecord) -> Section {
         "fig-motion",
         "Motion of the CT in the room",
         &format!("<div class=\"panels\">{moved}{turned}</div>{key}"),
-        "how far the CT is moved and turned in the room from where it lies in its own world, about \
-         the centre of rotations. Good: smooth curves. Diamonds are frames without a pose; a step beside them is a motion \
-         that happened meanwhile.",
+        "translation and rotation of the CT in the room relative to its own world, about the centre of \
+         rotation. Good: smooth curves. Diamonds are frames without a pose; a step beside them is motion that \
+         happened meanwhile.",
     )
 }
 
@@ -153,18 +155,18 @@ fn likeness(record: &TrackRecord) -> Section {
         curves.push(series((Shape::Curve, i % 4), finite, |_, y| fixed(y, 3)));
         key = key.series(Shape::Curve, i % 4, &view.view.name);
     }
-    let curves = over_frames("Correlation of gradients, each view", "correlation", curves);
+    let curves = over_frames("Gradient correlation of each view", "correlation", curves);
     let followed = record.frames.iter().filter(|f| f.status == "followed");
     let times = series((Shape::Dots, 0), followed.map(|f| (f, f.milliseconds)), |_, y| {
         format!("{} ms", fixed(y, 2))
     });
-    let times = over_frames("Time of frames that were followed", "ms", vec![times]);
+    let times = over_frames("Time of tracked frames", "ms", vec![times]);
     figure(
         "fig-likeness",
-        "Likeness and time",
+        "Gradient correlation and time",
         &format!("<div class=\"panels\">{curves}{times}</div>{}", key.html()),
-        "the correlation of the gradients of each X-ray image with those of the simulated one. Good: the \
-         same height all along. A frame far below what is usual is lost.",
+        "the correlation of the gradients of each X-ray image with those of the simulated one. Good: the same \
+         height throughout. A frame far below the usual level is lost.",
     )
 }
 

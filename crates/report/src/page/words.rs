@@ -1,4 +1,4 @@
-//! What a run did and how it ended, in words and tables; for all reports of registrations.
+//! Shared parts of reports on registrations: verdict, highlights, transform, inputs, machine.
 
 use super::html::{self, Columns, DASH, Section, list, note, section, table};
 use super::{Heading, Page};
@@ -52,7 +52,7 @@ pub(crate) fn judged(verdict: &Verdict, said: Option<&str>) -> Section {
     Section::new("verdict", out + "</section>")
 }
 
-/// Whether something is as it should be, in words, as HTML.
+/// Pass or fail, with a text for each, as HTML.
 pub(crate) fn outcome(good: bool, yes: &str, no: &str) -> String {
     match good {
         true => format!("<span class=\"pass\">\u{2713} {yes}</span>"),
@@ -60,7 +60,7 @@ pub(crate) fn outcome(good: bool, yes: &str, no: &str) -> String {
     }
 }
 
-/// So many of something, in words.
+/// A count with its noun.
 pub(crate) fn count(n: usize, one: &str, many: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{} {many}", thousands(n as f64)) }
 }
@@ -188,9 +188,9 @@ pub(crate) fn landmarks(record: &RunRecord) -> Section {
         return Section::default();
     }
     let note = note(
-        "World coordinates are RAS+. The distance is that of the moving point and of where the fixed one is found. \
-         That of points that drove the registration says how well they were followed, not how good it is elsewhere; a \
-         weight of 0 keeps a pair for measuring.",
+        "World coordinates are RAS+. The distance is between the moving point and the mapped fixed point. For \
+         points that drove the registration it shows how well they were matched, not how good the result is \
+         elsewhere; pairs with weight 0 are only measured.",
     );
     section("landmarks", "Landmarks", &(table + &note))
 }
@@ -271,7 +271,7 @@ fn machine_facts(host: &HostRecord) -> Vec<(&'static str, String)> {
             ("Compute capability", gpu.compute_capability.clone()),
             ("GPU memory", bytes(gpu.memory_bytes)),
             ("Driver", format!("{release}CUDA {}", gpu.driver_cuda)),
-            ("Compiler of kernels", format!("NVRTC {}", gpu.nvrtc)),
+            ("Kernel compiler", format!("NVRTC {}", gpu.nvrtc)),
         ]);
     }
     rows.push(("Threads", host.threads.to_string()));
@@ -328,12 +328,12 @@ fn parameters(record: &RunRecord) -> String {
 /// The command, ready to be pasted.
 fn command(record: &RunRecord) -> String {
     match record.command.as_slice() {
-        [] => "<p>The library was called.</p>".to_owned(),
+        [] => "<p>Called from the library.</p>".to_owned(),
         command => html::code("command", &shell(command)),
     }
 }
 
-/// What the transform does, in words, under a heading that is HTML.
+/// A description of the transform, under a heading that is HTML.
 pub(crate) fn transform(record: &TransformRecord, heading: &str) -> Section {
     let all = |values: [f64; 3], decimals| values.map(|v| fixed(v, decimals));
     let [tx, ty, tz] = record.translation_mm;
@@ -380,15 +380,14 @@ pub(crate) fn transform(record: &TransformRecord, heading: &str) -> Section {
     }
     let rows: Vec<_> = rows.into_iter().map(Vec::from).collect();
     let mut out = format!(
-        "<p>The transform maps each point of the \
-         <strong>{}</strong> to the matching point of the <strong>{}</strong>: seen from the fixed \
-         image, the same anatomy is found in the moving image shifted, rotated and scaled as below. \
-         Images are resampled in this direction; points and surfaces of the moving image reach the \
-         fixed space by the inverse.</p>",
+        "<p>The transform maps each point of the <strong>{}</strong> to the matching point of the \
+         <strong>{}</strong>: relative to the fixed image, the same anatomy appears in the moving image \
+         shifted, rotated and scaled as below. Images are resampled in this direction; points and surfaces of \
+         the moving image are mapped to the fixed space by the inverse.</p>",
         escape(&record.from),
         escape(&record.to)
     );
-    out += &table("parts", &["Part", "In all", "In detail"], &rows);
+    out += &table("parts", &["Part", "Overall", "In detail"], &rows);
     let centre = record.centre_mm.map(|v| fixed(v, 1)).join(", ");
     out += &note(&format!(
         "Rotations, scales and shears are about the centre ({centre})\u{a0}mm; shears act first, then \

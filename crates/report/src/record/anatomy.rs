@@ -1,4 +1,4 @@
-//! What a registration of anatomies records beside that of a deformation.
+//! The record of a registration of anatomies, beyond that of a deformation.
 
 use serde::{Deserialize, Serialize};
 use voxalign_register::compare::MeshScores;
@@ -18,7 +18,7 @@ pub struct AnatomyRecord {
 }
 
 impl AnatomyRecord {
-    /// Whether it says nothing.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.classes.is_empty() && self.shapes.is_empty() && self.landmarks.is_empty()
@@ -36,8 +36,8 @@ pub struct ClassRecord {
     pub volume_before_mm3: f64,
     /// The same after.
     pub volume_after_mm3: f64,
-    /// `Σ min(f, m) / Σ f` of the fixed and the moving probability before: the part of the fixed class that the moving one
-    /// covers (L. K. Ha, 2011, equation 3.14).
+    /// `Σ min(f, m) / Σ f` of the fixed and the moving probability before: the fraction of the fixed class that the
+    /// moving one covers (L. K. Ha, 2011, equation 3.14).
     pub overlap_before: f64,
     /// The same after.
     pub overlap_after: f64,
@@ -52,13 +52,13 @@ pub struct ClassRecord {
 pub struct ShapeRecord {
     /// Its name.
     pub name: String,
-    /// What it is: `surface`, `curve` or `points`.
+    /// Its kind: `surface`, `curve` or `points`.
     pub kind: String,
     /// Vertices of the fixed and of the moving one.
     pub vertices: [usize; 2],
     /// Their triangles, steps along curves, or points.
     pub elements: [usize; 2],
-    /// Distances of the fixed one and the moving one brought to it, mm, before.
+    /// Distances between the fixed shape and the moving one mapped onto it, mm, before.
     pub before: MeshScores,
     /// The same after.
     pub after: MeshScores,
@@ -71,7 +71,7 @@ pub struct ShapeRecord {
 pub struct MarksRecord {
     /// Its name.
     pub name: String,
-    /// How many pairs it has.
+    /// The number of pairs.
     pub count: usize,
     /// Their mean distance before, mm, by their weights.
     pub mean_before_mm: f64,

@@ -19,7 +19,7 @@ record! {
         pub grid: GridRecord,
         /// The subjects, in the order of sums: that of the checksums of their images.
         pub subjects: Vec<SubjectRecord>,
-        /// What the template has beside images.
+        /// The geometry of the template: shapes and landmarks.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub geometry: Vec<TemplateRecord>,
         /// How sharp the template was before each iteration, and after the last one of each scale.
@@ -38,19 +38,19 @@ record! {
 
 begun!(AtlasRecord);
 
-/// Something that the template has beside images.
+/// A shape or set of landmarks of the template.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TemplateRecord {
     /// Its name.
     pub name: String,
-    /// What it is: `surface`, `curve`, `points` or `landmarks`.
+    /// Its kind: `surface`, `curve`, `points` or `landmarks`.
     pub kind: String,
     /// The subject whose triangles or lines it has.
     pub from: String,
     /// Its vertices.
     pub vertices: usize,
-    /// The weighted root mean square of how far its vertices are carried to the subjects, over them and the vertices, mm in
-    /// the world of the atlas.
+    /// The weighted root mean square displacement of its vertices to the subjects, over both, mm in the world of
+    /// the atlas.
     pub variation_mm: f64,
 }
 
@@ -59,7 +59,7 @@ pub struct TemplateRecord {
 pub struct SubjectRecord {
     /// Its name: that of its folder among the outputs.
     pub name: String,
-    /// What it counts among the others.
+    /// Its weight among the others.
     pub weight: f64,
     /// The numbers of its line in the list.
     pub covariates: BTreeMap<String, f64>,
@@ -77,7 +77,7 @@ pub struct SubjectRecord {
     pub mended: usize,
     /// Whether it is unlike the others.
     pub outlying: bool,
-    /// How far what the template has beside images is from its own, in its world.
+    /// The distances between the template's geometry and its own, in its world.
     #[serde(default, skip_serializing_if = "AnatomyRecord::is_empty")]
     pub anatomy: AnatomyRecord,
     /// Whether its deformation can be used.

@@ -22,18 +22,18 @@ begun!(DrrRecord verdict: Verdict::new(Vec::new(), Vec::new()));
 /// A simulated X-ray image.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DrrImageRecord {
-    /// Its name, which tells it from the others.
+    /// Its name, which distinguishes it from the others.
     pub name: String,
     /// Source and detector.
     pub view: ViewRecord,
     /// Rows of the 3x4 matrix from the room to the world of the CT, mm.
     pub pose: [[f64; 4]; 3],
-    /// By how much the CT is turned in the room from where it lies in its own world, about axes through `centre_mm` along x, y
-    /// and z, applied in this order, degrees.
+    /// The rotation of the CT in the room relative to its own world, about axes through `centre_mm` along x, y and
+    /// z, applied in this order, degrees.
     pub rotation_degrees: [f64; 3],
-    /// By how much it is moved in the room after that along x, y and z, mm.
+    /// The translation in the room after that along x, y and z, mm.
     pub translation_mm: [f64; 3],
-    /// The point of the CT about which it is turned, in its own world, mm.
+    /// The centre of rotation, a point of the CT in its own world, mm.
     pub centre_mm: [f64; 3],
     /// The least value of a pixel.
     #[serde(deserialize_with = "null_is_nan")]
@@ -41,10 +41,10 @@ pub struct DrrImageRecord {
     /// The largest value of a pixel.
     #[serde(deserialize_with = "null_is_nan")]
     pub most: f64,
-    /// What the values are, such as `attenuation` (without a unit), `intensity`, `mm HU`.
+    /// The quantity, such as `attenuation` (without a unit), `intensity`, `mm HU`.
     pub unit: String,
-    /// The values that the least and the largest of 16 bits stand for in PNG and DICOM files, from the least to the
-    /// largest of all images of a view; none where no file has whole numbers.
+    /// The values that the smallest and the largest 16-bit number represent in PNG and DICOM files, from the
+    /// smallest to the largest of all images of a view; none where no file has whole numbers.
     #[serde(default)]
     pub window: Option<[f64; 2]>,
     /// The files that hold it.

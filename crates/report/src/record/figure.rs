@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use voxalign_options::Choice;
 use voxalign_register::scores::Scores;
 
-/// What a number of a record is.
+/// The kind of a number of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Choice)]
 #[choice(snake_case)]
 pub enum Figure {
@@ -21,7 +21,7 @@ pub enum Figure {
     AffineCost,
     /// The overlap of the fields of view.
     Overlap,
-    /// How nearly intensities lie on a line.
+    /// The linearity of the relation between intensities.
     Linearity,
     /// Variance that a line explains.
     ///

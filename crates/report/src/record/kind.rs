@@ -1,4 +1,4 @@
-//! What records have alike.
+//! What all kinds of record have in common.
 
 /// The text of a record.
 macro_rules! json {
@@ -14,7 +14,7 @@ macro_rules! json {
     };
 }
 
-/// What a record that ends with a verdict can do.
+/// Operations of records that end with a verdict.
 macro_rules! judged {
     ($record:ident) => {
         json!($record);
@@ -57,7 +57,7 @@ macro_rules! record {
             $($own)*
             /// Wall time of each part in seconds.
             pub timings: std::collections::BTreeMap<String, f64>,
-            /// The most memory that the process held, bytes, where the system tells.
+            /// The peak memory of the process, bytes, where the system reports it.
             pub peak_memory_bytes: Option<u64>,
             $($($late)*)?
             /// The files that were written.
@@ -69,7 +69,7 @@ macro_rules! record {
         judged!($record);
 
         impl $record {
-            /// What the sections of all pages are made of.
+            /// The common part, from which the sections of all pages are made.
             pub(crate) fn run(&self) -> $crate::record::RunRecord {
                 $crate::record::RunRecord {
                     parameters: self.parameters.clone(),
@@ -84,7 +84,7 @@ macro_rules! record {
     };
 }
 
-/// A record that begins with what a run and its grid say.
+/// A record that begins with a run and its grid.
 macro_rules! begun {
     ($record:ident $($field:ident: $value:expr)?) => {
         impl $record {

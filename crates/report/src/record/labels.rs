@@ -1,4 +1,4 @@
-//! How labels fare: all of them for the record, and those that matter for the eye.
+//! Label overlap: all labels for the record, and the notable ones for the report.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -66,13 +66,13 @@ pub fn title(label: i32, name: Option<&str>) -> String {
     name.map_or_else(|| label.to_string(), |name| format!("{label} {name}"))
 }
 
-/// Up to so many labels are shown all.
+/// Up to this many labels, all are shown.
 const FEW: usize = 12;
-/// Of more, so many of each kind.
+/// Beyond, this many of each kind.
 const EACH: usize = 4;
 
-/// Which of `count` things matter: all of a few; else the first few by each of some orders, largest value
-/// first, with the names of the orders by which each is there. In the order of the list.
+/// The notable ones of `count` things: all of a few; else the first few by each of some orders, largest value
+/// first, with the names of the orders that selected each. In the order of the list.
 pub(crate) fn chosen(
     count: usize,
     orders: &[(&'static str, Vec<f64>)],

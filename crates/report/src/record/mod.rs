@@ -67,7 +67,7 @@ pub struct RunRecord {
     pub transform: TransformRecord,
     /// The stages of the search, coarse to fine.
     pub stages: Vec<StageRecord>,
-    /// What a deformable registration found beside its affine part.
+    /// The results of a deformable registration besides its affine part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deformation: Option<DeformationRecord>,
     /// Named numbers: `cost_before` (under the headers), `cost_start` (of the search),
@@ -86,22 +86,22 @@ pub struct RunRecord {
     /// Wall time of each part in seconds: `device` (starting a GPU), `read`, `affine`,
     /// `register`, `resample`, `write`, `report`, `total`.
     pub timings: BTreeMap<String, f64>,
-    /// The most memory that the process held, bytes, where the system tells.
+    /// The peak memory of the process, bytes, where the system reports it.
     pub peak_memory_bytes: Option<u64>,
     /// The files that were written.
     pub outputs: Vec<OutputRecord>,
-    /// What the images say of the alignment, whatever cost found it.
+    /// Evidence for the alignment from the images, independent of the cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
-    /// What the whole images say of it, where masks keep some of them.
+    /// Evidence of the whole images, where masks exclude part of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unmasked: Option<Unmasked>,
-    /// What else was tried, as the registration that was asked for had a bad result.
+    /// The other attempts, made because the registration that was asked for gave a bad result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<Attempt>,
     /// Whether the result can be used, and why.
     pub verdict: Verdict,
-    /// What a verdict asks for, and the data that this was chosen on; none in records of earlier programs.
+    /// The bounds of verdicts, and the data that they were calibrated on; none in records of earlier programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
 }
@@ -161,7 +161,7 @@ pub trait Judged {
 
 judged!(RunRecord);
 
-/// What a deformable registration found beside its affine part.
+/// The results of a deformable registration besides its affine part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeformationRecord {
     /// Numbers of the displacement field.
@@ -171,13 +171,13 @@ pub struct DeformationRecord {
     /// The path, of an LDDMM registration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<PathRecord>,
-    /// The part of the fixed grid that was computed on.
+    /// The part of the fixed grid that was registered.
     pub clipped: IndexBox,
     /// Voxels near folds that were smoothed at the end.
     pub mended: usize,
     /// The verdict on the affine registration, where it was part of the run.
     pub affine_verdict: Option<Verdict>,
-    /// What the images say of it, whatever similarity drove it.
+    /// Evidence for it from the images, independent of the similarity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<DeformationEvidence>,
 }
@@ -189,7 +189,7 @@ pub struct LandmarkRecord {
     pub fixed_mm: [f64; 3],
     /// Where it is in the moving world, RAS+ mm.
     pub moving_mm: [f64; 3],
-    /// What it counts beside the others; 0 where it is measured only.
+    /// Its weight relative to the others; 0 where it is measured only.
     pub weight: f64,
     /// The distance of the mapped fixed point and the moving one before the registration, mm; for a deformation, by
     /// the affine part alone.
@@ -222,7 +222,7 @@ pub struct GpuRecord {
     pub compute_capability: String,
     /// Its memory, bytes.
     pub memory_bytes: u64,
-    /// The release of the driver, such as `550.54.15`, where the system tells.
+    /// The release of the driver, such as `550.54.15`, where the system reports it.
     pub driver: Option<String>,
     /// The version of CUDA that the driver serves, such as `12.4`.
     pub driver_cuda: String,
@@ -233,7 +233,7 @@ pub struct GpuRecord {
 /// A file that was read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InputRecord {
-    /// What it was read as: `fixed`, `moving`, `fixed_mask`, ...
+    /// Its role: `fixed`, `moving`, `fixed_mask`, ...
     pub role: String,
     /// Its path as given.
     pub path: String,
@@ -246,7 +246,7 @@ pub struct InputRecord {
 /// A file that was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputRecord {
-    /// What it holds: `transform`, `resampled`, `report`, ...
+    /// Its content: `transform`, `resampled`, `report`, ...
     pub role: String,
     /// Its path.
     pub path: String,
@@ -290,7 +290,7 @@ pub struct TransformRecord {
     pub matrix: [[f64; 4]; 4],
     /// The point about which the parts are given, in the fixed world, mm.
     pub centre_mm: [f64; 3],
-    /// By how much the centre moves along x, y and z, mm.
+    /// The displacement of the centre along x, y and z, mm.
     pub translation_mm: [f64; 3],
     /// Angles about the x, y and z axes, degrees.
     pub rotation_degrees: [f64; 3],
@@ -300,13 +300,13 @@ pub struct TransformRecord {
     pub scale: [f64; 3],
     /// Shears xy, xz and yz.
     pub shear: [f64; 3],
-    /// The factor by which volumes grow from the fixed to the moving world.
+    /// The volume scale factor from the fixed to the moving world.
     pub determinant: f64,
 }
 
 impl TransformRecord {
-    /// The record of a transform from fixed to moving world, with its parts about `centre` (a
-    /// point of the fixed world, best the middle of what is aligned).
+    /// The record of a transform from fixed to moving world, with its parts about `centre` (a point of the fixed
+    /// world, preferably the centre of the object).
     #[must_use]
     pub fn new(transform: &Affine, centre: Vector3<f64>) -> Self {
         let parts = AffineParameters::from_affine(transform, centre);

@@ -21,10 +21,10 @@ record! {
         pub pose: [[f64; 4]; 3],
         /// Where the search began, alike.
         pub start: [[f64; 4]; 3],
-        /// By how much the CT is turned in the room from where it lies in its own world, about axes through `centre_mm` along x, y
+        /// The rotation of the CT in the room relative to its own world, about axes through `centre_mm` along x, y
         /// and z, applied in this order, degrees.
         pub rotation_degrees: [f64; 3],
-        /// By how much it is moved in the room after that along x, y and z, mm.
+        /// The translation in the room after that along x, y and z, mm.
         pub translation_mm: [f64; 3],
         /// The same rotation where the search began.
         pub start_rotation_degrees: [f64; 3],
@@ -38,12 +38,13 @@ record! {
         /// The cost of the result at the finest scale.
         #[serde(deserialize_with = "null_is_nan")]
         pub cost_after: f64,
-        /// How far points of the CT are expected to be from where the pose has them, its middle first; empty where the images do not tell.
+        /// The expected errors of points of the CT, its centre first; empty where the images do not determine them.
         #[serde(default)]
         pub expected_error: Vec<ExpectedErrorRecord>,
         /// How certain the pose is.
         pub uncertainty: PoseUncertaintyRecord,
-        /// How far the pose would move where a part of the geometry of the views were free; empty where the images do not tell.
+        /// The shift of the pose with a part of the geometry of the views free; empty where the images do not
+        /// determine it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub geometry_freed: Vec<GeometryFreedRecord>,
         /// The cost along each of six parameters through the result.
@@ -76,30 +77,31 @@ pub struct PoseViewRecord {
     /// Whether its values are a bent function of attenuations, and were straightened.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub straightened: bool,
-    /// How far outlines are from those of the result, mm at the place of the CT: the median over blocks.
+    /// The distance of outlines from those of the result, mm at the place of the CT: the median over blocks.
     #[serde(default, deserialize_with = "null_is_nan")]
     pub outlines_apart_mm: f64,
     /// The correlation of gradients within blocks, and what chance gives: medians.
     #[serde(default, deserialize_with = "null_is_nan")]
     pub correlation_of_blocks: [f64; 2],
-    /// How far the pose by this view alone is from the result in its image, mm at the place of the CT; none where there is one view.
+    /// The distance of the pose from this view alone from the result, in its image, mm at the place of the CT; none
+    /// with a single view.
     #[serde(default)]
     pub alone_mm: Option<f64>,
     /// The standard deviation of the image of the body in it, mm at the place of the CT.
     #[serde(default, deserialize_with = "null_is_nan")]
     pub deviation_mm: f64,
-    /// What of its geometry was refined, where that was asked for; `view` is the refined one.
+    /// The refined part of its geometry, where refinement was asked for; `view` is the refined one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refined: Option<RefinedRecord>,
 }
 
-/// What of the geometry of a view was refined.
+/// The refined part of the geometry of a view.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RefinedRecord {
     /// The distance of the detector from the source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_to_detector: Option<RefinedNumberRecord>,
-    /// How far the detector is shifted along its columns and along its rows from where it was given to be.
+    /// The shift of the detector along its columns and rows from the given geometry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shift: Option<[RefinedNumberRecord; 2]>,
 }
@@ -107,11 +109,11 @@ pub struct RefinedRecord {
 /// A number that was refined.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RefinedNumberRecord {
-    /// What was given, mm.
+    /// The value given, mm.
     pub given_mm: f64,
-    /// What was found, mm.
+    /// The refined value, mm.
     pub found_mm: f64,
-    /// What the distance of the truth from that stays below in 95 of 100, mm; `null` where the images do not tell.
+    /// The 95 % bound on its error, mm; `null` where the images do not determine it.
     #[serde(deserialize_with = "null_is_nan")]
     pub within_mm: f64,
 }
@@ -140,13 +142,13 @@ impl PoseViewRecord {
         }
     }
 
-    /// What of its geometry was refined, as a sentence; none where nothing was.
+    /// A sentence on the refined part of its geometry; none where nothing was refined.
     #[must_use]
     pub fn refined_words(&self) -> Option<String> {
         let refined = self.refined.as_ref()?;
         let within = |n: &RefinedNumberRecord| match n.within_mm {
             mm if mm.is_finite() => format!("within {mm:.2} mm"),
-            _ => "which the images do not tell".to_owned(),
+            _ => "which the images do not determine".to_owned(),
         };
         let mut parts = Vec::new();
         if let Some(n) = &refined.source_to_detector {
@@ -170,12 +172,12 @@ impl PoseViewRecord {
     }
 }
 
-/// How far the pose would move where a part of the geometry of the views were free: one step of Newton's method.
+/// The shift of the pose with a part of the geometry of the views free: one step of Newton's method.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GeometryFreedRecord {
-    /// What of the geometry: `distance` or `principal-point`.
+    /// The part of the geometry: `distance` or `principal-point`.
     pub what: String,
-    /// How far: the root mean square over the body, mm.
+    /// The shift: the root mean square over the body, mm.
     #[serde(deserialize_with = "null_is_nan")]
     pub pose_moves_mm: f64,
     /// The standard deviation of that.
@@ -188,8 +190,8 @@ pub struct GeometryFreedRecord {
     pub views_deviation_mm: Vec<[f64; 3]>,
 }
 
-/// How certain a pose is. All of six numbers: how far the centre is moved along the axes of the room, mm, and the CT turned about
-/// them, degrees.
+/// The uncertainty of a pose, in six numbers: translation of the centre along the axes of the room, mm, and
+/// rotation of the CT about them, degrees.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PoseUncertaintyRecord {
     /// Standard deviations by the curvature of the cost; `null` where the cost has no minimum along a parameter.
@@ -198,12 +200,13 @@ pub struct PoseUncertaintyRecord {
     /// Standard deviations of the results of restarts; none without two of them.
     #[serde(deserialize_with = "null_is_nan")]
     pub restarts: Option<[f64; 6]>,
-    /// How far each restart ended from the result: the root mean square over the body, mm.
+    /// The distance of the end of each restart from the result: the root mean square over the body, mm.
     #[serde(deserialize_with = "null_is_nan")]
     pub restarts_apart_mm: Vec<f64>,
 }
 
-/// How far a point of the CT is from where the pose has it in the room: what it stays below in 95 of 100, as far as the images tell.
+/// The distance of a point of the CT from where the pose puts it in the room: its 95th percentile, as far as the
+/// images tell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExpectedErrorRecord {
     /// Its name.
@@ -237,11 +240,11 @@ pub struct LandscapeRecord {
 }
 
 impl PoseRecord {
-    /// How far the middle of the CT is expected to be from where the pose has it, as a sentence.
+    /// A sentence on the expected error at the centre of the CT.
     #[must_use]
     pub fn expected(&self) -> String {
         let Some(middle) = self.expected_error.first() else {
-            return "The images do not tell how far the pose is off.".to_owned();
+            return "The images do not determine how far off the pose is.".to_owned();
         };
         let views = self.views.iter().zip(&middle.in_plane_mm).zip(&middle.depth_mm);
         let each: Vec<String> = views
@@ -253,7 +256,8 @@ impl PoseRecord {
             })
             .collect();
         format!(
-            "The {} is within {:.2} mm of where the pose has it, in 95 of 100 such registrations, as far as the images tell: {}.",
+            "The {} is within {:.2} mm of where the pose puts it in 95 of 100 such registrations, as far as the \
+             images tell: {}.",
             middle.name,
             middle.within_mm,
             each.join(", ")

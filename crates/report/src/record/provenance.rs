@@ -1,10 +1,10 @@
-//! Where a result is from.
+//! The provenance of a result.
 
 use super::{HostRecord, InputRecord, RunRecord};
 use serde::{Deserialize, Serialize};
 use voxalign_register::limits::Limits;
 
-/// What every record begins with: program, command, machine, inputs and the bounds of verdicts.
+/// The beginning of every record: program, command, machine, inputs and the bounds of verdicts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Provenance {
     /// Version of the layout of the record: [`RECORD_FORMAT`](crate::RECORD_FORMAT).
@@ -21,7 +21,7 @@ pub struct Provenance {
     pub host: HostRecord,
     /// The files that were read.
     pub inputs: Vec<InputRecord>,
-    /// What verdicts ask for, and the data that this was chosen on; none in records of earlier programs.
+    /// The bounds of verdicts, and the data that they were calibrated on; none in records of earlier programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
 }
@@ -48,7 +48,7 @@ impl From<RunRecord> for Provenance {
 }
 
 impl Provenance {
-    /// A record that begins with it, and says nothing else.
+    /// A record with this and nothing else.
     pub(crate) fn into_run(self) -> RunRecord {
         RunRecord {
             format: self.format,

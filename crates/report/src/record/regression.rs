@@ -37,7 +37,7 @@ record! {
 pub struct ObservationRecord {
     /// Its name.
     pub name: String,
-    /// What it counts among the others, before the kernel.
+    /// Its weight among the others, before the kernel.
     pub weight: f64,
     /// Its value of the covariate.
     pub value: f64,
@@ -52,7 +52,7 @@ pub struct ValueRecord {
     pub at: f64,
     /// The folder of its files among the outputs.
     pub folder: String,
-    /// How many subjects of equal weight its mean is worth (Kish).
+    /// The effective sample size of its mean (Kish).
     pub effective_number: f64,
     /// Those that count, with the weights they have here.
     pub subjects: Vec<SubjectRecord>,

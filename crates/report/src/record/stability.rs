@@ -17,7 +17,7 @@ record! {
         pub subjects: Vec<String>,
         /// The sizes, ascending.
         pub sizes: Vec<SizeRecord>,
-        /// The part of the last mean entropy by which means of a stable atlas differ at most.
+        /// The fraction of the last mean entropy by which means of a stable atlas differ at most.
         pub stable_part: f64,
         /// The number of subjects from which on atlases are stable, where there is one.
         pub stable_from: Option<usize>,
@@ -27,7 +27,7 @@ record! {
 /// The cohorts of one size.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SizeRecord {
-    /// How many subjects each has.
+    /// The number of subjects of each.
     pub size: usize,
     /// Whether these are all cohorts of this size that there are.
     pub all: bool,

@@ -21,7 +21,7 @@ pub struct StackRecord {
     /// Wall time of each part in seconds: `device`, `stream`, `write`, `total`, and of the stream how long
     /// each of its stages was at work: `stream_read`, `stream_execute`, ...
     pub timings: BTreeMap<String, f64>,
-    /// The most memory that the process held, bytes, where the system tells.
+    /// The peak memory of the process, bytes, where the system reports it.
     pub peak_memory_bytes: Option<u64>,
     /// The files that were written.
     pub outputs: Vec<OutputRecord>,

@@ -6,7 +6,7 @@ use voxalign_register::Verdict;
 use voxalign_register::compare::MeshScores;
 use voxalign_surface::Figures;
 
-/// What a surface is of.
+/// The source of a surface.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ObjectRecord {
     /// Voxels inside.
@@ -26,10 +26,10 @@ pub struct ObjectRecord {
     pub at_border: bool,
 }
 
-/// What was found of a surface, or of outlines of an image of two dimensions.
+/// The result for a surface, or for outlines of a 2D image.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SurfaceFound {
-    /// What the surface is of.
+    /// The source of the surface.
     pub object: ObjectRecord,
     /// The surface around the voxels as they are.
     pub isosurface: Figures,
@@ -38,7 +38,7 @@ pub struct SurfaceFound {
     /// Most triangles that were asked for, where there was a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub most_triangles: Option<usize>,
-    /// How far the two are apart, mm, where they are not the same.
+    /// The distance between the two, mm, where they are not the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub distance: Option<MeshScores>,
     /// Whether the surface can be used, and why.
@@ -46,13 +46,12 @@ pub struct SurfaceFound {
 }
 
 record! {
-    /// All that is worth keeping of a surface: what is beside it as JSON. Numbers that are not finite are written as
-    /// `null`.
+    /// The record of a surface, written next to it as JSON. Numbers that are not finite are written as `null`.
     #[derive(Debug, Clone, Default, PartialEq, Serialize)]
     SurfaceRecord {
         /// The grid of the image.
         pub grid: GridRecord,
-        /// What the surface is of.
+        /// The source of the surface.
         pub object: ObjectRecord,
         /// The surface around the voxels as they are.
         pub isosurface: Figures,
@@ -61,7 +60,7 @@ record! {
         /// Most triangles that were asked for, where there was a limit.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub most_triangles: Option<usize>,
-        /// How far the two are apart, mm, where they are not the same.
+        /// The distance between the two, mm, where they are not the same.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub distance: Option<MeshScores>,
     }

@@ -15,7 +15,7 @@ pub struct LabelSurface {
     pub name: Option<String>,
     /// The mesh, in the folder of the record.
     pub file: String,
-    /// What was found.
+    /// The results.
     #[serde(flatten)]
     pub found: SurfaceFound,
 }

@@ -1,4 +1,4 @@
-//! The record of a CT that was followed over a sequence of X-ray images.
+//! The record of tracking a CT over a sequence of X-ray images.
 
 use super::pose::PoseViewRecord;
 use super::{GridRecord, Provenance, RunRecord, ViewRecord};
@@ -48,9 +48,9 @@ pub struct FrameRecord {
     pub reason: Option<String>,
     /// The pose, of a lost frame the last one before: rows of the 3x4 matrix from the room to the world of the CT, mm.
     pub pose: [[f64; 4]; 3],
-    /// By how much the CT is moved in the room from where it lies in its own world along x, y and z, after it was turned, mm.
+    /// The translation of the CT in the room relative to its own world along x, y and z, after its rotation, mm.
     pub translation_mm: [f64; 3],
-    /// By how much it is turned in the room, about axes through the centre along x, y and z, applied in this order, degrees.
+    /// Its rotation in the room, about axes through the centre along x, y and z, applied in this order, degrees.
     pub rotation_degrees: [f64; 3],
     /// The cost.
     #[serde(deserialize_with = "null_is_nan")]
@@ -58,13 +58,15 @@ pub struct FrameRecord {
     /// The correlation of the gradients of each view with those of the simulated image.
     #[serde(deserialize_with = "null_is_nan")]
     pub correlations: Vec<f64>,
-    /// How far the pose that each view alone leads to is from that of all in its image, mm at the place of the CT; none of a single view.
+    /// The distance of the pose that each view alone leads to from that of all views, in its image, mm at the place
+    /// of the CT; none for a single view.
     #[serde(default, deserialize_with = "null_is_nan")]
     pub alone_mm: Vec<f64>,
-    /// The part of the pixels of each view that was left out, as it shows what the CT does not; none where the frame was compared as it is.
+    /// The fraction of the pixels of each view that were left out as not in the CT; none where the frame was
+    /// compared as it is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<f64>,
-    /// What it took, ms.
+    /// The time that it took, ms.
     pub milliseconds: f64,
     /// Frames in a second so far, with the time that they were waited for, from the end of the first frame on; none for that one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,8 +116,8 @@ impl FrameRecord {
         all.fold(f64::NAN, |least, v| if least.is_nan() || v < least { v } else { least })
     }
 
-    /// The frame as a line of a table, with the numbers of the pose, mm and degrees, the centre of rotations, and the matrix of the
-    /// pose row by row; cells of what is not known are empty. `drr` takes the poses of such a table.
+    /// The frame as a line of a table, with the numbers of the pose, mm and degrees, the centre of rotation, and
+    /// the matrix of the pose row by row; unknown cells are empty. `drr` takes the poses of such a table.
     #[must_use]
     pub fn csv(&self, centre: [f64; 3]) -> String {
         let mut line = format!("{},{}", self.frame, self.status);
@@ -137,7 +139,7 @@ impl FrameRecord {
     }
 }
 
-/// What a sequence was.
+/// The properties of a sequence.
 #[derive(Debug)]
 pub struct Sequence {
     /// The grid of the CT.

@@ -1,4 +1,4 @@
-//! How X-ray images were taken.
+//! The geometry of X-ray images in records.
 
 use serde::{Deserialize, Serialize};
 use voxalign_image::XrayGeometry;
@@ -6,7 +6,7 @@ use voxalign_image::XrayGeometry;
 /// How an X-ray image was taken: the places of source and detector in the room, mm.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ViewRecord {
-    /// What the view is called.
+    /// The name of the view.
     pub name: String,
     /// The place of the source, mm.
     pub source: [f64; 3],

@@ -154,7 +154,7 @@ fn a_mask_is_told_and_drawn() {
     let with = page(&record, Some(&mask));
     // Fixed, before and after, and two differences, on three planes.
     assert_eq!(with.matches("class=\"over mask\"").count(), 15);
-    assert!(with.contains("Only what is inside the mask of the fixed image counted."));
+    assert!(with.contains("Only voxels inside the mask of the fixed image counted."));
     assert!(with.contains("the fixed mask: only voxels inside it counted"));
     let other = Volume::filled(Grid::axis_aligned([4, 4, 4], [1.0; 3]).unwrap(), 1.0);
     let images = Images { fixed_mask: Some(&other), ..Images::new(&image, &image, &image) };

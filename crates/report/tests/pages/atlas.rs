@@ -135,7 +135,7 @@ fn record(grid: &Grid, subjects: usize, good: bool) -> AtlasRecord {
     record.verdict = Verdict::new(
         vec![
             check(
-                "information of the others within the tissue, as a part of that after affine alignment",
+                "information about the others within the tissue, as a fraction of that after affine alignment",
                 1.4,
                 "at least 0.97",
                 true,
@@ -282,7 +282,7 @@ fn an_atlas_of_one_slice() {
     let page = render(&Made::new(&flat(), 2, true).report()).unwrap();
     is_well_formed(&page);
     assert_eq!(page.matches("<img ").count(), pictures(1, true));
-    assert!(page.contains("2 subjects, all can be used; 120 \u{d7} 140 voxels of 1\u{a0}mm"));
+    assert!(page.contains("2 subjects, all usable; 120 \u{d7} 140 voxels of 1\u{a0}mm"));
     assert!(page.contains("Verdict: Good"));
     assert!(!page.contains("coronal"));
 }

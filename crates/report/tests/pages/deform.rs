@@ -166,9 +166,9 @@ fn record(grid: &Grid, good: bool) -> RunRecord {
                     "at most 0.1",
                     true,
                 ),
-                check("change of the energy over all scales", -0.0213, "at most 1.0e-6", true),
+                check("change in energy over all scales", -0.0213, "at most 1.0e-6", true),
                 check(
-                    "harmonic energy in the object for each nat of shared information",
+                    "harmonic energy in the object per nat of shared information",
                     0.0884,
                     "at most 2",
                     true,
@@ -247,7 +247,7 @@ fn nothing_of_the_input_becomes_markup_and_nothing_is_loaded() {
     assert!(page.contains("Verdict: Bad") && page.contains("voxels fold</strong>"));
     assert!(page.contains("The affine part"));
     assert!(page.len() < 3_000_000, "{}", page.len());
-    assert!(report(&oblique(), false, true).contains("no voxel is folded"));
+    assert!(report(&oblique(), false, true).contains("no folded voxels"));
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn registered() -> String {
         },
     ];
     scene.figure("fig-all", "Before and after in 3D", "Caption.").unwrap()
-        + &Sections { rows }.figure("fig-cuts", "Upon slices", "Caption.").unwrap()
+        + &Sections { rows }.figure("fig-cuts", "Over slices", "Caption.").unwrap()
 }
 
 /// The number that an attribute has where it first comes.

@@ -164,12 +164,7 @@ fn found(start: Affine, good: bool) -> PoseResult {
         renders: 4210,
         verdict: Verdict::new(
             vec![
-                check(
-                    "correlation of gradients, in the view where it is least",
-                    0.71,
-                    "at least 0.35",
-                    true,
-                ),
+                check("gradient correlation, in the worst view", 0.71, "at least 0.35", true),
                 check("margin over the best competing pose", 0.2, "at least 0.05", good),
             ],
             vec!["<i>remark</i>".into()],

@@ -114,7 +114,7 @@ impl<D: Device + Schemes> Explorer<'_, D> {
             ),
             (
                 Axis::Threads,
-                "Correlation ratio over threads a block (figures 9 to 11)",
+                "Correlation ratio over threads per block (figures 9 to 11)",
                 effort.powers(32, 1024),
             ),
         ] {
@@ -153,11 +153,11 @@ impl<D: Device + Schemes> Explorer<'_, D> {
             let scheme = Scheme::ConflictFree;
             points.push(self.point(scheme, (None, None), BINS, workload, &samples)?);
         }
-        let title = "Conflict-free over the workload limit (figure 17)".into();
+        let title = "Conflict-free scheme over the workload limit (figure 17)".into();
         figures.push(Figure { title, axis: Axis::Workload, points });
         for (axis, title, places) in [
             (Axis::Blocks, "Joint histograms over blocks", effort.powers(64, 2048)),
-            (Axis::Threads, "Joint histograms over threads a block", effort.powers(32, 1024)),
+            (Axis::Threads, "Joint histograms over threads per block", effort.powers(32, 1024)),
         ] {
             let mut points = Vec::new();
             for &scheme in &joints {

@@ -23,7 +23,7 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Two images of `dims` that are like heads, one turned a little.
+    /// Two synthetic heads of `dims`, one slightly rotated.
     #[must_use]
     pub fn synthetic(dims: Dims) -> Self {
         let image = head(dims);
@@ -75,7 +75,7 @@ fn turn(size: [usize; 3]) -> AffineMap {
     ]
 }
 
-/// What a figure goes over.
+/// The variable on the axis of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Axis {
     /// Blocks a map.
@@ -84,7 +84,7 @@ pub enum Axis {
     Threads,
     /// Bins of the fixed image; for joint histograms of both.
     Bins,
-    /// The most samples of a run of the conflict-free scheme.
+    /// The workload limit, samples per run of the conflict-free scheme.
     Workload,
 }
 
@@ -136,7 +136,7 @@ impl Point {
 /// Measurements along one axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
-    /// What is shown, with the figure of the paper.
+    /// The content of a figure, with its number in the paper.
     pub title: String,
     /// Along what.
     pub axis: Axis,
@@ -167,7 +167,7 @@ impl Figure {
     }
 }
 
-/// What grouping the samples costs at one stage.
+/// The cost of grouping the samples at one stage.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sorting {
     /// The stage, from 1.
@@ -191,7 +191,7 @@ pub struct Exploration {
     pub missing: Vec<&'static str>,
 }
 
-/// How much is measured.
+/// The extent of the measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effort {
     /// Only every other place on an axis.

@@ -1,5 +1,5 @@
-//! The design space of rays through interpolated values on a GPU: times over the rules and the sizes of blocks of
-//! Tornai 2014 (sections 2.3.2 to 2.5), and how many samples rays take.
+//! The design space of rays through interpolated values on a GPU: times over the optimisation rules and the
+//! block sizes of Tornai 2014 (sections 2.3.2 to 2.5), and the number of samples of rays.
 
 mod samples;
 
@@ -57,14 +57,14 @@ static KERNELS: LazyLock<Vec<RAYCAST>> = LazyLock::new(|| {
 pub enum Blocks {
     /// As operators do it.
     Usual,
-    /// A thread for each ray, so many in a block.
+    /// One thread per ray, with this many in a block.
     Of(usize),
 }
 
 /// How images are made.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Manner {
-    /// What the kernel keeps; the second rule counts where values are from the texture unit.
+    /// The rules that the kernel keeps; the second one decides whether the texture unit is used.
     pub rules: Rules,
     /// The blocks.
     pub blocks: Blocks,
@@ -77,7 +77,7 @@ pub struct Manner {
 /// An image: where from, and which of its pixels.
 pub type Shot = (RayView, Pixels);
 
-/// What was measured.
+/// The measurements.
 #[derive(Debug)]
 pub struct Timed {
     /// Seconds of the device for each image: on a GPU of the kernel alone.

@@ -1,4 +1,4 @@
-//! How many samples rays take.
+//! The number of samples of rays.
 
 use crate::cpu::{Cpu, CpuRayVolume};
 use crate::error::Result;

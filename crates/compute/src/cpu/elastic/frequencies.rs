@@ -1,4 +1,4 @@
-//! Rows of frequencies.
+//! Rows of the frequency domain.
 
 use crate::cpu::simd::kernel;
 

@@ -1,10 +1,10 @@
-//! The products of a slab of slices, and sweeps over it.
+//! Products with the elastic operator on a slab of slices, and relaxation sweeps over it.
 
 use super::window::{Grid, Window, across, around};
 use crate::cpu::simd::{LANES, Lanes, Vectors, kernel};
 use crate::ops::elastic::Factors;
 
-/// What is made of the product `L v` of a row.
+/// The use of the product `L v` of a row.
 pub(super) const PRODUCT: u8 = 0;
 pub(super) const RESIDUAL: u8 = 1;
 pub(super) const RELAX: u8 = 2;
@@ -50,8 +50,8 @@ fn second<V: Vectors>(v: V, before: &Lanes, here: V::F, after: &Lanes, factor: V
     v.mul(v.sub(v.sub(v.load(after), here), v.sub(here, v.load(before))), factor)
 }
 
-/// A row of what `MODE` says; of relaxation, the points with even x if `even`, else the others, with
-/// the rest as it is.
+/// A row computed by `MODE`; for relaxation, the points with even x if `even`, else the others, with the rest
+/// unchanged.
 #[inline(always)]
 fn row<V: Vectors, const MODE: u8, const MIXED: bool>(
     v: V,
@@ -129,7 +129,7 @@ fn row<V: Vectors, const MODE: u8, const MIXED: bool>(
 }
 
 kernel! {
-    /// What `MODE` says of the component of a stage, for the slices from `first` on.
+    /// The component of a stage computed by `MODE`, for the slices from `first` on.
     pub(super) fn slab<V, const MODE: u8, const MIXED: bool>(
         v,
         stage: Stage<'_>,

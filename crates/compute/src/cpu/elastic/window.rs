@@ -1,4 +1,4 @@
-//! The slices that a thread has at hand: copies with a border.
+//! The working set of a thread: copies of slices with a border.
 
 use crate::Dims;
 use crate::cpu::simd::LANES;
@@ -33,7 +33,7 @@ impl Grid {
     }
 }
 
-/// Three slices with a border, of which the one at hand replaces the oldest.
+/// Three slices with a border, of which the current one replaces the oldest.
 pub(super) struct Window {
     pitch: usize,
     rows: usize,

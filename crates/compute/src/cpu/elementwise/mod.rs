@@ -1,5 +1,5 @@
-//! Fused elementwise operations on the CPU: an expression is compiled to instructions over
-//! registers of a block of elements, which stay in the nearest cache.
+//! Fused elementwise operations on the CPU: an expression is compiled to instructions over registers that hold
+//! a block of elements and stay in the L1 cache.
 
 mod program;
 

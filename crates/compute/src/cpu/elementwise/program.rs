@@ -17,7 +17,7 @@ pub(super) enum Operand {
     Register(usize),
 }
 
-/// What an instruction does.
+/// The operation of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Op {
     Unary(Unary, Operand),

@@ -1,4 +1,4 @@
-//! A field moved on by a small step.
+//! A small step of a displacement field along a velocity.
 
 use super::cells::{Along, Grid, along, corners, load_some, places, store_some};
 use crate::Dims;
@@ -54,7 +54,7 @@ impl<V: Vectors> Neighbours<'_, V> {
         start >= reach && start + LANES + reach <= n
     }
 
-    /// The values; `Y` and `Z` say whether there are neighbours to both sides along y and z.
+    /// The values; `Y` and `Z` state whether there are neighbours on both sides along y and z.
     #[inline(always)]
     fn sample<const Y: bool, const Z: bool>(&self, v: V, from: &[f32]) -> V::F {
         let step = &self.step[2];

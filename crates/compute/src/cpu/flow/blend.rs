@@ -1,4 +1,4 @@
-//! Lengths of vectors, where they lead, and fields that are brought towards others.
+//! Vector lengths, target positions, and blending of fields.
 
 use crate::Dims;
 use crate::cpu::Cpu;
@@ -28,7 +28,7 @@ kernel! {
     }
 }
 
-/// How far each vector leads out of the grid. All arguments have been checked.
+/// How far each vector points out of the grid. All arguments have been checked.
 pub(super) fn overshoot(cpu: &Cpu, field: &[f32], dims: Dims, out: &mut [f32]) {
     let field = components(field);
     let rows = CHUNK.div_ceil(dims[0]);
@@ -59,7 +59,7 @@ kernel! {
     }
 }
 
-/// Each vector a part of the way to another, or to zero. All arguments have been checked.
+/// Moves each vector part of the way to another, or to zero. All arguments have been checked.
 pub(super) fn blend(cpu: &Cpu, other: Option<&[f32]>, weight: &[f32], field: &mut [f32]) {
     let n = weight.len();
     cpu.chunks_mut_3(field, CHUNK, |i, field| {

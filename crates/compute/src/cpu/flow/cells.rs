@@ -1,4 +1,4 @@
-//! Where displaced voxels lie in their own grid.
+//! The cells of the grid that displaced voxels fall into.
 //!
 //! A displacement is cut to the grid, and divided into a whole number of voxels and a rest with the
 //! same sign: both are exact, and so interpolation counts from the voxel that is next towards the

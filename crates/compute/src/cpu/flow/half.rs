@@ -1,4 +1,4 @@
-//! Numbers of half precision.
+//! Half-precision numbers.
 
 use crate::cpu::Cpu;
 

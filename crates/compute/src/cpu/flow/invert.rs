@@ -1,4 +1,4 @@
-//! The inverse of a field, by Newton's method at each voxel.
+//! Inversion of a field by Newton's method at each voxel.
 
 use super::cells::{Grid, along, corners, load_some, places, store_some};
 use crate::Dims;
@@ -116,7 +116,7 @@ fn newton<V: Vectors>(v: V, e: &Residual<V>) -> [V::F; 3] {
 }
 
 kernel! {
-    /// The largest square of a residual, and how many are too large.
+    /// The largest square of a residual, and the number that are too large.
     fn invert_rows<V>(
         v,
         field: Field<'_>,

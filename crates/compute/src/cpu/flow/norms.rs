@@ -1,11 +1,11 @@
-//! How long the vectors of a field are.
+//! Norms of vector fields.
 
 use super::cells::load_some;
 use crate::cpu::Cpu;
 use crate::cpu::resample::warp::{Field, components};
 use crate::cpu::simd::{LANES, kernel};
 
-/// The voxels that are summed at once. Part of what defines the result.
+/// The voxels that are summed at once, which affects the rounding of the result.
 const CHUNK: usize = 4096;
 
 /// The chunks of a task.

@@ -1,4 +1,4 @@
-//! How many values fall into which bin.
+//! Histogram counts.
 
 use crate::cpu::{Cpu, CpuBuffer};
 use crate::error::Result;

@@ -5,7 +5,7 @@ mod joint;
 mod sampler;
 mod sums;
 
-/// What the histograms of pairs have in common with those of samples.
+/// Shared by the histograms of pairs and those of samples.
 pub(super) mod windows {
     pub(in crate::cpu) use super::joint::{Columns, derivatives, place, weights};
 }

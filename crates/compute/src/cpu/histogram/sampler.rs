@@ -1,4 +1,4 @@
-//! Sampling the moving image at sixteen mapped samples at once.
+//! Sampling of the moving image at sixteen mapped points at once.
 
 use crate::AffineMap;
 use crate::cpu::Cpu;
@@ -66,7 +66,7 @@ impl PerMap {
     }
 }
 
-/// What the kernels learn of sixteen samples.
+/// The results for sixteen samples.
 pub(super) struct Sampled<F> {
     /// Index within the tile.
     pub(super) local: [F; 3],

@@ -1,12 +1,12 @@
-//! The samples of a ray, counted and not taken.
+//! Counting of the samples of a ray without taking them.
 
 use super::CpuRayVolume;
 use super::march::LOOK;
 use crate::ops::raycast::BRICK;
 
 impl CpuRayVolume {
-    /// How many samples at whole `k` of a range a ray has inside, and how many of them it takes where it goes by itself. Its
-    /// places count from a voxel before the first.
+    /// The number of samples at whole `k` of a range that a ray has inside, and how many of them it takes on its
+    /// own. Positions count from a voxel before the first.
     pub(crate) fn count(&self, place: [f32; 3], step: [f32; 3], range: [f32; 2]) -> [u64; 2] {
         let end = self.dims.map(|n| (n + 1) as f32);
         let [mut first, mut last] = range;

@@ -1,15 +1,15 @@
-//! Sixteen rays side by side, at equal steps through interpolated values.
+//! Ray marching: sixteen rays side by side, at equal steps through interpolated values.
 
 use super::CpuRayVolume;
 use crate::cpu::simd::{LANES, Lanes, Vectors, kernel};
 use crate::ops::raycast::{BRICK, RayFrame};
 
-/// What is made of the samples.
+/// The use of the samples.
 pub(super) const INTEGRAL: usize = 0;
 pub(super) const MAXIMUM: usize = 1;
 pub(super) const DERIVATIVES: usize = 2;
 
-/// Samples from one look at the map of what is empty to the next.
+/// The number of samples between lookups in the map of empty space.
 pub(super) const LOOK: usize = 8;
 
 /// Rays: places at `k = 0`, counted from a voxel before the first, and steps, voxels.

@@ -30,7 +30,7 @@ pub struct CpuRayVolume {
     dims: Dims,
     /// With a border of zeros, a voxel wide.
     values: CpuBuffer<f32>,
-    /// How far rays may leap, for each brick.
+    /// How far rays may skip, for each brick.
     leaps: CpuBuffer<f32>,
     bricks: Dims,
 }
@@ -71,7 +71,7 @@ impl walk::Visitor for Gather<'_> {
     }
 }
 
-/// What a ray adds to voxels, in units.
+/// The contribution of a ray to voxels, in units.
 struct Spread<'a> {
     sums: &'a [AtomicI64],
     /// The weight of the ray in units.

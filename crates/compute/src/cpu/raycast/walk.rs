@@ -1,11 +1,11 @@
-//! One ray after the other: exact lengths, planes of voxels, and what the adjoint spreads.
+//! Ray traversal voxel by voxel: exact intersection lengths, planes of voxels, and the adjoint.
 
 use crate::Dims;
 use crate::ops::raycast::{RayFrame, Traversal};
 
-/// What is done with the samples of a ray.
+/// The use of the samples of a ray.
 pub(super) trait Visitor {
-    /// A sample: the voxels that it is made of with their weights, and the length that it stands for, mm.
+    /// A sample: the voxels that it is interpolated from with their weights, and the length that it represents, mm.
     fn sample(&mut self, voxels: &[(usize, f32)], length: f32);
 }
 

@@ -1,4 +1,4 @@
-//! Where an image is flat: what lies between voxels of one value has that value, and need not be looked up.
+//! Flat regions of an image: between voxels of one value the interpolated value is known without a lookup.
 //!
 //! More than half of most medical images is background.
 

@@ -1,4 +1,4 @@
-//! Warping of labels.
+//! Warping of label maps.
 
 use super::position::{BLOCK, Geometry};
 use super::warp::{Field, Rows, displacement, moved, task_rows};

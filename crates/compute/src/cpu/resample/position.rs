@@ -1,4 +1,4 @@
-//! Where the voxels of the output lie in the source.
+//! Positions of output voxels in the source image.
 
 use std::ops::Range;
 
@@ -130,8 +130,8 @@ pub(super) struct Frame {
     pub(super) base: [i32; 3],
 }
 
-/// Positions between voxels: where the lower corner of the cell is in memory, and how far the
-/// positions are from it along each axis, from 0 to 1.
+/// Positions between voxels: the index of the lower corner of the cell in memory, and the fractional position in
+/// the cell along each axis, from 0 to 1.
 pub(super) struct Cells<V: Vectors> {
     pub(super) index: V::I,
     pub(super) local: [V::I; 3],

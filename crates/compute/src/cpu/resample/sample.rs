@@ -1,4 +1,4 @@
-//! Values between voxels: nearest, linear and cubic.
+//! Interpolation: nearest, linear and cubic.
 
 use super::position::{Cells, Frame, Geometry};
 use crate::cpu::simd::{LANES, Lanes, Vectors};
@@ -233,8 +233,7 @@ fn inner<V: Vectors>(v: V, t: V::F, u: V::F) -> V::F {
     v.sub(v.splat(2.0 / 3.0), half)
 }
 
-/// The voxel that stands for voxel `i` of an axis of `n`, mirrored at the first and the last; `i`
-/// is at most one before or after them.
+/// Voxel `i` of an axis of `n`, mirrored at the first and the last; `i` is at most one before or after them.
 fn mirror(i: i32, n: usize) -> usize {
     let last = n as i32 - 1;
     i.abs().min(2 * last - i.abs()).max(0) as usize

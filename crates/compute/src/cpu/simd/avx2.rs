@@ -1,4 +1,4 @@
-//! Vectors of AVX2: two registers for sixteen `f32`, four for sixteen `f64`.
+//! AVX2 vectors: two registers for sixteen `f32`, four for sixteen `f64`.
 
 use std::arch::x86_64::*;
 

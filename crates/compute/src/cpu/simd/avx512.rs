@@ -1,4 +1,4 @@
-//! Vectors of AVX-512.
+//! AVX-512 vectors.
 
 use std::arch::x86_64::*;
 

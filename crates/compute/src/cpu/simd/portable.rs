@@ -1,4 +1,4 @@
-//! Vectors of plain Rust, which the compiler may turn into what every processor has.
+//! Vectors in plain Rust, which the compiler can map to the baseline SIMD of every processor.
 
 use super::vectors::{LANES, Lanes, Vectors};
 

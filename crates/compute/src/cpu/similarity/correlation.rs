@@ -24,10 +24,10 @@ use crate::host::zeroed;
 /// Bytes that a task shall keep, of the nearest cache that a thread has for itself.
 const CACHE: usize = 768 << 10;
 
-/// Rows whose mean stands for that of the image.
+/// Rows from which the mean of the image is estimated.
 const SAMPLED: usize = 1024;
 
-/// What all tasks have in common.
+/// Shared by all tasks.
 pub(super) struct Job<'a> {
     pub(super) fixed: &'a [f32],
     pub(super) moving: &'a [f32],
@@ -56,11 +56,11 @@ impl Centres {
     }
 }
 
-/// The part of the sampled voxels that has to be background for the sake of leaving it out.
+/// The fraction of the sampled voxels that has to be background for skipping it to pay.
 const BACKGROUND: usize = 8;
 
-/// By how much the mean square of the distance from the background may exceed the noise: so much more than 1e-7
-/// of it are the errors of variances in single precision.
+/// By how much the mean square of the distance from the background may exceed the noise: variances in single
+/// precision have errors of this many times 1e-7 of it.
 const CONTRAST: f64 = 1e4;
 
 /// The value of the first voxel, if many others have it and the rest are not far from it.
@@ -150,7 +150,7 @@ pub(super) fn run(cpu: &Cpu, job: &Job<'_>, derivative: &mut [f32]) -> Result<f6
     Ok(energies.iter().sum())
 }
 
-/// Groups of sixteen numbers of a row and the zeros after it, at least as many as the radius.
+/// Groups of sixteen numbers of a row and the zeros after it, at least the radius.
 fn groups(job: &Job<'_>) -> usize {
     (job.dims[0] + job.radius[0]).div_ceil(LANES)
 }
@@ -160,7 +160,7 @@ fn about(places: &Range<usize>, radius: usize, length: usize) -> Range<usize> {
     places.start.saturating_sub(radius)..length.min(places.end + radius)
 }
 
-/// Group `g` of a row, and what stands for those beyond its end.
+/// Group `g` of a row, padded beyond its end.
 #[inline(always)]
 fn load<V: Vectors>(v: V, row: &[f32], g: usize, fill: f32) -> V::F {
     let from = row.get(g * LANES..).unwrap_or(&[]);

@@ -18,7 +18,7 @@ const TASK: usize = 1 << 15;
 const FEWEST: usize = 1 << 17;
 /// Units of the largest weight.
 const UNITS: f64 = (1u64 << 31) as f64;
-/// Tables of at most so many counters are had several times.
+/// Tables of at most this many counters are replicated.
 const SMALL: usize = 1 << 15;
 
 /// Two images and their bins.

@@ -1,6 +1,6 @@
-//! Sums over windows that slide along an axis, by a few additions a row and none subtracted, so that
-//! errors stay those of the window itself. A sum is formed in an order that depends on the place of
-//! the window on its axis only, not on where the sliding began.
+//! Sums over windows that slide along an axis, with a few additions per row and no subtractions, so that
+//! rounding errors stay those of the window itself. The order of summation depends only on the position of the
+//! window on its axis, not on where the sliding started.
 //!
 //! What is summed are rows of some planes (of images, say), of which only some groups may be other than zero: those
 //! that are [`Lit`], the same in all planes. The others are zero wherever they are kept, and left out.
@@ -8,9 +8,8 @@
 use crate::cpu::lit::{self, Lit};
 use crate::cpu::simd::{LANES, Lanes, Vectors};
 
-/// Windows of at most this many rows are added row by row. Wider ones are cut in two where a block of
-/// as many rows as the window begins: the sum from a row to the end of its block, and that from the
-/// begin of a block to a row, are at hand.
+/// Windows of at most this many rows are added row by row. Wider ones are split where a block as long as the window
+/// begins: the sums from a row to the end of its block, and from the start of a block to a row, are available.
 const MOST_DIRECT: usize = 9;
 
 /// Zeros in memory that begin at a cache line.
@@ -102,7 +101,7 @@ fn darken(row: &mut [Lanes], planes: usize, was: Lit, next: Lit) {
     }
 }
 
-/// The last places along an axis, as many as a window has; a place has some rows.
+/// The last positions along an axis, as many as a window has; a position has some rows.
 pub(super) struct Slide {
     /// Places of the axis.
     length: usize,
@@ -114,15 +113,15 @@ pub(super) struct Slide {
     planes: usize,
     groups: usize,
     ring: Room,
-    /// What is lit of each row of the ring; not looked at for wide windows.
+    /// The lit groups of each row of the ring; not used for wide windows.
     lit: Vec<Lit>,
     /// For wide windows the sums from the begin of the block to the last place. All groups count then.
     before: Option<Room>,
 }
 
 impl Slide {
-    /// For windows of `radius` along an axis of `length` places, of which those from `first` on are
-    /// given. A row has so many planes, each of so many groups.
+    /// For windows of `radius` along an axis of `length` positions, of which those from `first` on are given. A row
+    /// has this many planes, each of this many groups.
     pub(super) fn new(
         length: usize,
         radius: usize,
@@ -150,7 +149,7 @@ impl Slide {
         (2 * radius + 1).min(length) * groups * size_of::<Lanes>()
     }
 
-    /// The last place of the window about a place: its sum can be had once this one has been given.
+    /// The last position of the window about a position: its sum is available once this one has been given.
     pub(super) fn last(&self, centre: usize) -> usize {
         (centre + self.radius).min(self.length - 1)
     }
@@ -205,7 +204,7 @@ impl Slide {
         }
     }
 
-    /// What is lit of row `row` in the window about `centre`.
+    /// The lit groups of row `row` in the window about `centre`.
     #[inline(always)]
     pub(super) fn lit(&self, centre: usize, row: usize) -> Lit {
         if self.before.is_some() {
@@ -260,7 +259,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// For planes of so many groups, of which each is followed by at least `radius` zeros.
+    /// For planes of this many groups, each followed by at least `radius` zeros.
     pub(super) fn new(radius: usize, (planes, groups): (usize, usize)) -> Self {
         let (lead, groups) = (radius.div_ceil(LANES), planes * groups);
         let room = Room::new(groups + 2 * lead + 1);
@@ -285,7 +284,7 @@ impl Line {
         2 * self.radius + 1 > MOST_DIRECT
     }
 
-    /// What is lit of the [sums](Self::sum), in rows of which `lit` is.
+    /// The lit groups of the [sums](Self::sum), in rows whose lit groups are `lit`.
     #[inline(always)]
     pub(super) fn lit(&self, lit: Lit) -> Lit {
         let groups = self.groups / self.planes;

@@ -1,5 +1,5 @@
-//! Fused expressions on the GPU: a kernel is written for each structure of an expression, with its
-//! numbers as parameters, and kept.
+//! Fused expressions on the GPU: a kernel is generated for each structure of an expression, with its constants
+//! as parameters, and cached.
 
 mod structure;
 mod text;
@@ -19,7 +19,7 @@ use text::{MOST_NUMBERS, MOST_POINTERS, NUMBERS, Tile};
 /// The threads of a block.
 const THREADS: u32 = 256;
 
-/// How many kernels are kept before all are forgotten: more than programs have expressions.
+/// The number of kernels that are kept before all are discarded: more than programs have expressions.
 const MOST_KERNELS: usize = 2000;
 
 plain! {

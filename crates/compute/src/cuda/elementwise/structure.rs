@@ -1,4 +1,4 @@
-//! What a kernel is written for: the operations of an expression without its numbers.
+//! The structure of an expression: its operations without its constants, which is the key of a kernel.
 
 use std::collections::HashMap;
 
@@ -7,8 +7,7 @@ use crate::ops::linear::{Linear, Operation, Value, binary, unary};
 /// An operation of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Step {
-    /// What is done. `Value::Param` is a number that the kernel gets as a parameter; there are no
-    /// constants.
+    /// The operations. `Value::Param` is a number that the kernel gets as a parameter; there are no constants.
     pub(super) operation: Operation,
     /// Whether the value differs from element to element.
     pub(super) varies: bool,
@@ -56,8 +55,7 @@ struct Planner<'a> {
 }
 
 impl Plan {
-    /// Takes out what is known here: operations on numbers alone are done at once.
-    /// `addresses` tell which inputs are the same.
+    /// Constant folding: operations on numbers alone are done at once. `addresses` show which inputs are the same.
     pub(super) fn new(linear: &Linear, params: &[f32], addresses: &[u64]) -> Self {
         let mut firsts = HashMap::new();
         let first_same =

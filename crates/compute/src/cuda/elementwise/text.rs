@@ -1,4 +1,4 @@
-//! The text of the kernel of an expression.
+//! Source code of the kernel of an expression.
 
 use std::fmt::Write;
 
@@ -19,7 +19,7 @@ pub(super) const MOST_POINTERS: usize = 256;
 /// The elements of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tile {
-    /// So many times four elements in a row; threads next to each other have neighbours.
+    /// This many times four elements in a row; adjacent threads have adjacent elements.
     Fours(usize),
     /// A single one.
     One,
@@ -65,7 +65,7 @@ fn weight(step: &Step) -> usize {
     }
 }
 
-/// What a value is called.
+/// The name of a value.
 fn name(value: Value) -> String {
     match value {
         // A structure has no constants.

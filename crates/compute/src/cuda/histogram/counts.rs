@@ -1,4 +1,4 @@
-//! How many values fall into which bin.
+//! Histogram counts.
 
 use super::group::SAMPLES;
 use crate::cuda::{Cuda, CudaBuffer, Shape};

@@ -93,8 +93,8 @@ impl Tiling {
     }
 }
 
-/// The samples of a fixed image in the memory of a GPU, grouped by tile and then by bin; the order
-/// within a tile is told in `kernels/sampler.cuh`.
+/// The samples of a fixed image in GPU memory, grouped by tile and then by bin; `kernels/sampler.cuh` documents the
+/// order within a tile.
 #[derive(Debug)]
 pub struct CudaSamples {
     pub(super) tiling: Tiling,
@@ -104,7 +104,7 @@ pub struct CudaSamples {
     pub(super) values: Option<CudaBuffer<f32>>,
     /// Their weights, in the same places.
     pub(super) weights: Option<CudaBuffer<f32>>,
-    /// How many samples each tile has, and how many bins occur among them.
+    /// The number of samples of each tile, and the number of bins among them.
     pub(super) tile_len: CudaBuffer<u32>,
     pub(super) tile_ranks: CudaBuffer<u32>,
     /// For each tile and rank, `capacity` a tile, the bin and the number of its first sample.

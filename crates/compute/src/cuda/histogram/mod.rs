@@ -35,7 +35,7 @@ const SCRATCH: usize = 512 << 20;
 /// The most blocks along the second axis of a grid.
 const MOST_MAPS: usize = 65535;
 
-/// How many maps are taken at once, each of which needs `bytes` of partial results.
+/// The number of maps evaluated at once, each of which needs `bytes` of partial results.
 fn at_once(bytes: usize) -> usize {
     (SCRATCH / bytes.max(1)).clamp(1, MOST_MAPS)
 }

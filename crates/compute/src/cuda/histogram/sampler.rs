@@ -1,4 +1,4 @@
-//! What the kernels are told of the moving image and of the maps.
+//! Kernel parameters that describe the moving image and the maps.
 
 use super::group::Tiling;
 use crate::cuda::declare::{Cell, In, Kind, Parameter, Plain};
@@ -59,7 +59,7 @@ plain! {
     }
 }
 
-/// What kernels that sample the moving image begin with: the tiles, the image and the maps.
+/// The first parameters of kernels that sample the moving image: the tiles, the image and the maps.
 #[derive(Debug)]
 pub(super) struct Sampling {
     tiling: Tiling,
@@ -140,10 +140,9 @@ impl<'a> Moving<'a> {
         (extent(0) | 1).saturating_mul(extent(1)).saturating_mul(depth)
     }
 
-    /// How many floats of shared memory blocks should have for their boxes, beside `other` bytes
-    /// that they use: so many that the boxes fit, if then two blocks still fit on a multiprocessor;
-    /// else as many as a block can have. 0 if that is too few for most of the maps: blocks whose
-    /// box does not fit read the image where it is.
+    /// The number of floats of shared memory that blocks should have for their boxes, in addition to `other` bytes:
+    /// enough for the boxes, if two blocks then still fit on a multiprocessor; else as many as a block can have. 0
+    /// if that is too few for most of the maps: blocks whose box does not fit read the image from global memory.
     pub(super) fn room(
         &self,
         cuda: &Cuda,
@@ -176,7 +175,7 @@ pub(super) struct Maps {
 }
 
 impl Maps {
-    /// One map is passed by value, more are brought to the device.
+    /// One map is passed by value, more are uploaded to the device.
     pub(super) fn new(cuda: &Cuda, maps: &[AffineMap]) -> Result<Self> {
         use crate::device::Memory;
         let flat = |map: &AffineMap| -> [f64; 12] { std::array::from_fn(|i| map[i / 4][i % 4]) };

@@ -15,7 +15,7 @@ use crate::error::{ComputeError, Result, check_len};
 use crate::ops::histogram::{MovingView, SumsAndGradient, Terms};
 
 cells! {
-    /// What the kernels sum in, of single or of double precision.
+    /// The numbers that the kernels sum in, of single or double precision.
     Summed = "Real";
 }
 
@@ -68,7 +68,7 @@ impl Real for f64 {
     }
 }
 
-/// What all launches of one call share.
+/// Shared by all launches of one call.
 struct Call<'a> {
     cuda: &'a Cuda,
     terms: Terms,
@@ -145,7 +145,7 @@ impl<'a> Call<'a> {
         (bytes, bytes <= MOST_SHARED)
     }
 
-    /// How many maps are taken at once.
+    /// The number of maps evaluated at once.
     fn chunk<R: Real>(&self) -> usize {
         let tiling = &self.samples.tiling;
         let partials = tiling.capacity as usize * self.terms.count() * size_of::<f64>();

@@ -1,4 +1,4 @@
-//! Rays put into blocks, and blocks into launches that a GPU takes.
+//! Grouping of rays into blocks, and of blocks into launches within the limits of a GPU.
 
 use super::PixelSet;
 use crate::cuda::Shape;
@@ -15,7 +15,7 @@ pub(super) const ROWS: usize = 4096;
 pub(crate) struct RayShape {
     /// Threads of a block.
     pub(crate) block: u32,
-    /// How many threads go along a ray, as a power of two.
+    /// The number of threads along a ray, as a power of two.
     pub(crate) share: u32,
 }
 
@@ -40,7 +40,7 @@ pub(super) fn by_views(first: usize, views: usize) -> impl Iterator<Item = (usiz
 }
 
 impl RayShape {
-    /// For so many rays that are side by side in all views: few of them are shared by the threads that would have none.
+    /// For this many rays in all views: when they are few, threads that would be idle share them.
     pub(crate) fn of(rays: usize, region: bool, multiprocessors: usize, derivatives: bool) -> Self {
         // Threads that a multiprocessor has use for, from measurements (`voxalign bench drr`).
         let wanted = multiprocessors * if derivatives { 512 } else { 1024 };
@@ -52,7 +52,7 @@ impl RayShape {
         Self { block, share }
     }
 
-    /// The launches of so many views from one on, together the rays of all of their pixels.
+    /// The launches of this many views from a given one on, together the rays of all of their pixels.
     pub(super) fn parts(
         self,
         pixels: &Pixels,

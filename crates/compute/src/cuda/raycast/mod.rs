@@ -83,7 +83,7 @@ plain! {
 }
 
 impl PixelSet {
-    /// So many rows of a region, from one on.
+    /// This many rows of a region, from a given one on.
     fn rows(self, first: u32, count: u32) -> Self {
         let [x, y] = self.first;
         let [columns, _] = self.tile;
@@ -105,7 +105,7 @@ impl From<&Pixels> for PixelSet {
     }
 }
 
-/// What a launch of rays through interpolated values is made of.
+/// The parameters of a launch of rays through interpolated values.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RayLaunch<'a> {
     pub(crate) kernels: &'a RAYCAST,
@@ -127,7 +127,8 @@ impl Cuda {
         self.upload(&numbers)
     }
 
-    /// The images of so many views from the first of these on, of frames that are on the device; `out` has room for all frames.
+    /// The images of this many views from the first of these on, of frames that are on the device; `out` has room
+    /// for all frames.
     pub(crate) fn project_views(
         &self,
         launch: RayLaunch<'_>,

@@ -1,4 +1,4 @@
-//! Volumes for rays in the memory of a GPU.
+//! Volumes for ray casting in GPU memory.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
@@ -17,7 +17,7 @@ pub struct CudaRayVolume {
     pub(super) dims: Dims,
     /// With a border of zeros, a voxel wide.
     pub(super) values: CudaBuffer<f32>,
-    /// How far rays may leap, for each brick.
+    /// How far rays may skip, for each brick.
     pub(super) leaps: CudaBuffer<f32>,
     /// A copy of the values for texture units, once it was asked for; none within where there is none of these sizes.
     texture: Mutex<Option<Option<Texture>>>,
@@ -29,7 +29,7 @@ impl Traversable for CudaRayVolume {
     }
 }
 
-/// What kernels take of a volume.
+/// The kernel parameters of a volume.
 pub(super) fn parameter(dims: Dims, texture: u64) -> Volume {
     Volume { texture, dims: dims.map(|n| n as u32), bricks: bricks(dims).map(|n| n as u32) }
 }
@@ -59,8 +59,9 @@ impl Cuda {
         Ok(CudaRayVolume { dims, values: with_border, leaps, texture: Mutex::default() })
     }
 
-    /// What kernels know the copy of a volume for texture units by, which is made where there is none yet; none where the device has
-    /// no textures of these sizes. An emulated device rounds places instead, and has the memory of the copy refused all the same.
+    /// The texture of a copy of a volume, which is made on first use; none where the device has no textures of
+    /// these sizes. An emulated device rounds positions instead, and checks for the memory of the copy all the
+    /// same.
     pub(super) fn texture(&self, volume: &CudaRayVolume) -> Result<Option<u64>> {
         let mut made = volume.texture.lock().unwrap_or_else(PoisonError::into_inner);
         let is_emulated = self.is_emulated();

@@ -92,7 +92,7 @@ type Compose = unsafe fn(
     Out<f32>,
 ) -> Result<()>;
 
-/// The most slices of a tile: the kernels have room for the frames of so many.
+/// The most slices of a tile: the kernels have room for this many frames.
 const SLICES: usize = 8;
 
 plain! {
@@ -106,7 +106,7 @@ plain! {
 }
 
 plain! {
-    /// What kernels need of the geometry at every voxel, as they have it.
+    /// The geometry at every voxel in the layout of the kernels.
     struct Source {
         /// The last voxel along each axis.
         last: [f32; 3],

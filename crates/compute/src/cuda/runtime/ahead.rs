@@ -1,4 +1,4 @@
-//! Kernels that are compiled before they are asked for.
+//! Background compilation of kernels ahead of their first launch.
 //!
 //! The first run on a machine compiles what it launches, one program after the other as the launches come, which
 //! takes some seconds. What registrations usually launch is known: other threads begin with it when the device
@@ -19,7 +19,8 @@ const THREADS: usize = 8;
 /// A file of kernels, and the macros that it is compiled with.
 type Usual = (&'static str, &'static [(&'static str, i64)]);
 
-/// What an affine registration and a deformation with usual options launch, those that take longest first.
+/// The programs that an affine registration and a deformation with default options launch, the slowest to compile
+/// first.
 const USUAL: [Usual; 15] = [
     ("filter/recursive.cu", &[]),
     ("histogram/samples.cu", &[]),

@@ -1,4 +1,4 @@
-//! Compiled kernels on disk, so that only the first run on a machine compiles them.
+//! The cache of compiled kernels on disk, so that only the first run on a machine compiles them.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

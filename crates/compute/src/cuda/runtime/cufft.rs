@@ -1,4 +1,4 @@
-//! NVIDIA's library of Fourier transforms, loaded when it is first needed.
+//! Bindings to cuFFT, loaded on first use.
 
 use std::ffi::{c_int, c_longlong, c_void};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -12,7 +12,7 @@ const MAJORS: [u32; 2] = [12, 11];
 /// The plans that are kept, those used last.
 const MOST_PLANS: usize = 16;
 
-/// What a plan transforms.
+/// The kind of transform of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cuda) enum Kind {
     RealToComplex = 0x2a,
@@ -20,12 +20,12 @@ pub(in crate::cuda) enum Kind {
     ComplexToComplex = 0x29,
 }
 
-/// How the numbers of the transforms of a plan lie.
+/// The memory layout of the transforms of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cuda) struct Layout {
     /// The sizes of a transform.
     pub(in crate::cuda) dims: Dims,
-    /// How many there are.
+    /// Their number.
     pub(in crate::cuda) batch: usize,
     /// None: one after the other. Else they are of one dimension, the numbers of each are so far
     /// apart, and those of neighbouring transforms are neighbours.
@@ -92,13 +92,13 @@ fn open() -> Result<Functions, String> {
 /// Why a transform was not done.
 #[derive(Debug)]
 pub(in crate::cuda) enum Failure {
-    /// There is no library; what to do.
+    /// The library is missing; the remedy.
     Missing(String),
     /// Memory was missing that the library takes by itself.
     OutOfMemory,
     /// The library has failed inside, as it also does where memory is missing.
     Internal(String),
-    /// What else the library said.
+    /// Any other error of the library.
     Failed(String),
 }
 
@@ -110,9 +110,9 @@ impl Functions {
             1 => Failure::Failed(message("the plan is not valid")),
             2 => Failure::OutOfMemory,
             4 => Failure::Failed(message("a pointer or value is not valid")),
-            5 => Failure::Internal(message("internal error, perhaps for want of memory")),
+            5 => Failure::Internal(message("internal error, possibly out of memory")),
             6 => Failure::Failed(message("the transform could not be run")),
-            7 => Failure::Internal(message("could not be started, perhaps for want of memory")),
+            7 => Failure::Internal(message("could not be started, possibly out of memory")),
             8 => Failure::Failed(message("the sizes are not supported")),
             _ => Failure::Failed(message("failed")),
         })
@@ -180,7 +180,7 @@ impl Plan {
 #[derive(Debug, Default)]
 pub(in crate::cuda) struct Plans(Mutex<Vec<Plan>>);
 
-/// A plan that nobody else uses meanwhile: a plan serves one thread at a time.
+/// A plan for exclusive use: a plan serves one thread at a time.
 pub(in crate::cuda) struct Ready<'a>(&'static Functions, MutexGuard<'a, Vec<Plan>>);
 
 impl Plans {

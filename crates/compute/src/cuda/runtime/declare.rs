@@ -1,5 +1,5 @@
-//! Kernels as they are declared: their file, their threads and their parameters. A declaration makes the
-//! program, and for each of its kernels a function that takes values of the right types.
+//! Kernel declarations: file, threads and parameters. A declaration generates the program, and a typed launch
+//! function for each of its kernels.
 //!
 //! ```ignore
 //! kernels! { MIRROR = "mirror/mirror.cu";
@@ -37,7 +37,7 @@ pub(crate) struct Declared {
     pub(crate) parameters: &'static [&'static [Kind]],
 }
 
-/// What a kernel has for a parameter.
+/// The kind of a kernel's parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Number(&'static str),
@@ -83,7 +83,7 @@ impl Declaration {
     }
 }
 
-/// What makes the compiler refuse a structure of another size.
+/// A static assertion of the size of a structure.
 fn assertion(name: &str, bytes: usize) -> String {
     format!("static_assert(sizeof({name}) == {bytes}, \"{name} is not as the host has it\");\n")
 }
@@ -98,7 +98,7 @@ pub(crate) fn size_of_is_known<T: Plain>() -> String {
 
 /// The value of a parameter: a number, a structure, [`In`] or [`Out`].
 pub(crate) trait Parameter {
-    /// What the kernel has for it; several where one value stands for several parameters.
+    /// The kernel's parameters for it; several where one value expands to several.
     const KINDS: &'static [Kind];
     fn push(self, args: &mut Vec<Arg>);
 }
@@ -112,7 +112,7 @@ pub(crate) unsafe trait Plain: Copy {
     const KIND: Kind;
 }
 
-/// What a field of a plain structure may be: a number, an array of such, or another plain structure.
+/// The types that a field of a plain structure may have: a number, an array of numbers, or another plain structure.
 ///
 /// # Safety
 /// As of [`Plain`].
@@ -188,7 +188,7 @@ impl<T: Plain> Parameter for T {
     }
 }
 
-/// What a pointer of a kernel points to.
+/// The types that a pointer of a kernel may point to.
 pub(crate) trait Cell {
     /// Its name in the kernels.
     const NAME: &'static str;
@@ -243,7 +243,7 @@ impl<T: Cell> Parameter for Out<T> {
 }
 
 impl<T> In<T> {
-    /// Nothing, for a buffer that is not there.
+    /// Null, for a missing buffer.
     pub(crate) fn none() -> Self {
         Self(Arg::NULL, PhantomData)
     }
@@ -262,7 +262,7 @@ impl<T: Element> In<T> {
 }
 
 impl<T> Out<T> {
-    /// Nothing, for a buffer that is not there.
+    /// Null, for a missing buffer.
     pub(crate) fn none() -> Self {
         Self(Arg::NULL.changed(), PhantomData)
     }
@@ -272,7 +272,7 @@ impl<T> Out<T> {
         Self(Arg::from(buffer), PhantomData)
     }
 
-    /// Memory of this stream alone, of so many bytes from an address on.
+    /// Memory exclusive to this stream, of this many bytes from an address on.
     pub(crate) fn memory(address: u64, bytes: usize) -> Self {
         Self(Arg::memory(address, bytes), PhantomData)
     }
@@ -348,7 +348,7 @@ macro_rules! kernels {
         // Not every file has variants.
         #[allow(dead_code)]
         impl $NAME {
-            /// What is held against the file.
+            /// The declarations that are compared with the file.
             pub(crate) const DECLARATION: $crate::cuda::runtime::declare::Declaration =
                 $crate::cuda::runtime::declare::Declaration {
                     file: $file,

@@ -1,4 +1,4 @@
-//! A GPU, or the host in its place, and what is asked of it.
+//! A CUDA device: a GPU, or its emulation on the host.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use super::{GpuInfo, cache, cufft, emulated, gpu, nvrtc};
 use crate::device::{Device, Memory};
 use crate::error::{ComputeError, Result};
 
-/// Bytes that a stream has for what the blocks of a launch tell each other.
+/// Bytes of a stream for communication between the blocks of a launch.
 pub(crate) const SCRATCH: usize = 256 << 10;
 
 /// Where kernels run.
@@ -56,7 +56,7 @@ pub struct Cuda(pub(in crate::cuda) Arc<Inner>);
 pub(in crate::cuda) struct Inner {
     pub(in crate::cuda) plans: cufft::Plans,
     pub(in crate::cuda) target: Target,
-    /// What was asked for in the stream of this handle.
+    /// The work submitted to the stream of this handle.
     pub(in crate::cuda) lane: Arc<Lane>,
     pub(in crate::cuda) scratch: Mutex<Option<u64>>,
     /// Bytes of the buffers of this handle alone.
@@ -83,21 +83,21 @@ impl Drop for Inner {
     }
 }
 
-/// What the memory pool of a device has given out.
+/// The use of a device's memory pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PoolStatistics {
     /// Bytes of the buffers that there are now.
     pub live: u64,
     /// The most bytes that there were at once.
     pub peak: u64,
-    /// How many buffers were made.
+    /// The number of buffers made.
     pub allocations: u64,
     /// Bytes that the pool holds of the GPU, where there is one. In a steady state this does not
     /// change: what is freed is given out again.
     pub reserved: Option<u64>,
 }
 
-/// What was asked of a device so far, by this handle and those that were made of it.
+/// The work submitted to a device so far, by this handle and those derived from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WorkStatistics {
     /// Kernels.
@@ -112,7 +112,7 @@ pub struct WorkStatistics {
     pub arrivals: u64,
 }
 
-/// How many GPUs the driver finds, one at least; whether they can be used, [`Cuda::new`] tells.
+/// The number of GPUs that the driver finds, at least one; whether they can be used, [`Cuda::new`] determines.
 ///
 /// # Errors
 /// [`ComputeError::Unavailable`] with what is missing or too old, and how to get it.
@@ -123,7 +123,7 @@ pub fn gpu_count() -> Result<usize> {
     }
 }
 
-/// What is known of the GPUs of this machine, or in words why one of them cannot be used.
+/// Facts about the GPUs of this machine, or why one of them cannot be used.
 ///
 /// # Errors
 /// As [`gpu_count`] and [`Cuda::new`].
@@ -175,7 +175,7 @@ impl Cuda {
     pub fn new(ordinal: usize) -> Result<Self> {
         let gpu = gpu::Gpu::new(ordinal).map_err(unavailable)?;
         let cuda = Self::on(Target::Gpu(gpu));
-        cuda.try_kernel().map_err(|e| unavailable(format!("it does not run kernels: {e}")))?;
+        cuda.try_kernel().map_err(|e| unavailable(format!("it cannot run kernels: {e}")))?;
         Ok(cuda)
     }
 
@@ -190,7 +190,7 @@ impl Cuda {
         } else {
             Err(ComputeError::Backend {
                 device: self.name(),
-                message: "a kernel that counts to 32 gave other numbers".into(),
+                message: "a kernel that counts to 32 gave wrong numbers".into(),
             })
         }
     }
@@ -205,8 +205,8 @@ impl Cuda {
         Ok(cuda)
     }
 
-    /// The same with streams that do nothing before somebody waits for it, for tests of what waits for what.
-    /// Memory that is given back is overwritten, and kept until the device goes.
+    /// The same with streams that do nothing until somebody waits for them, for tests of synchronisation. Freed
+    /// memory is overwritten, and kept until the device is dropped.
     ///
     /// # Errors
     /// As [`emulated`](Self::emulated).
@@ -268,9 +268,9 @@ impl Cuda {
         })
     }
 
-    /// Bounds the memory that this handle and its queues give out from now on, for tests of what happens
-    /// when there is too little: a request above the bound ends as one that the device cannot meet. Memory that
-    /// the driver or a library takes by itself is not bounded.
+    /// Limits the memory that this handle and its queues give out from now on, for tests of allocation failures: a
+    /// request above the limit fails like one that the device cannot meet. Memory that the driver or a library
+    /// takes by itself is not limited.
     pub fn limit_memory(&self, limit: MemoryLimit) {
         *self.limit() = limit;
     }
@@ -279,9 +279,8 @@ impl Cuda {
         self.0.ledger.limit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Another stream of work on the same device: what is asked of the one and of the other handle
-    /// may run at the same time, but for what they do to the same buffers, which happens in the order
-    /// in which it was asked for.
+    /// Another stream of work on the same device: the work of the two handles may run at the same time, except on
+    /// the same buffers, where it runs in the order of submission.
     ///
     /// # Errors
     /// What failed on the device before.
@@ -298,8 +297,8 @@ impl Cuda {
         Ok(Self::made(target, turn, Arc::clone(&self.0.ledger), Late::Forks))
     }
 
-    /// Lets the stream of this handle wait for all that was asked of another handle's so far. The
-    /// caller does not wait. Where they share buffers that happens by itself.
+    /// Makes the stream of this handle wait for all work submitted to another handle's so far. The caller does not
+    /// wait. Where they share buffers that happens automatically.
     ///
     /// # Errors
     /// What failed on the device before.
@@ -342,7 +341,7 @@ impl Cuda {
         Err(ComputeError::argument("a buffer", "in the memory of another device", "of this device"))
     }
 
-    /// What is known of the GPU; nothing for an emulated one.
+    /// Facts about the GPU; none for an emulated one.
     #[must_use]
     pub fn info(&self) -> Option<&GpuInfo> {
         match &self.0.target {
@@ -351,13 +350,13 @@ impl Cuda {
         }
     }
 
-    /// Whether the host stands for the GPU.
+    /// Whether the host emulates the GPU.
     #[must_use]
     pub fn is_emulated(&self) -> bool {
         matches!(self.0.target, Target::Emulated(_))
     }
 
-    /// What the memory pool has given out to this handle and those that were made of it.
+    /// The memory pool's use by this handle and those derived from it.
     #[must_use]
     pub fn pool(&self) -> PoolStatistics {
         PoolStatistics {
@@ -371,7 +370,8 @@ impl Cuda {
         }
     }
 
-    /// What was asked of the device so far, by this handle and those that were made of it. What libraries of CUDA do is not counted.
+    /// The work submitted to the device so far, by this handle and those derived from it. The work of CUDA
+    /// libraries is not counted.
     #[must_use]
     pub fn work(&self) -> WorkStatistics {
         let ledger = &self.0.ledger;
@@ -385,7 +385,7 @@ impl Cuda {
         }
     }
 
-    /// Counts something that is asked of the device.
+    /// Counts one submission to the device.
     pub(in crate::cuda) fn count(&self, what: impl FnOnce(&limit::Ledger) -> &AtomicU64) {
         what(&self.0.ledger).fetch_add(1, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! Kernels on the host: compiled by the C++ compiler against a small emulation of the GPU.
+//! Emulated kernels: compiled by the host's C++ compiler against a small emulation of the GPU.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{c_char, c_int};
@@ -51,7 +51,7 @@ struct Launch {
 
 type Entry = unsafe extern "C" fn(*const Launch) -> c_int;
 
-/// A host that stands for a GPU.
+/// The host emulating a GPU.
 #[derive(Debug)]
 pub(in crate::cuda) struct Emulated {
     compiler: String,
@@ -68,7 +68,7 @@ fn backend(message: impl Into<String>) -> ComputeError {
     ComputeError::Backend { device: NAME.into(), message: message.into() }
 }
 
-/// The first C++ compiler that is there, and what it says of its version.
+/// The first available C++ compiler, and its version string.
 fn compiler() -> Option<(String, String)> {
     let named = std::env::var("CXX").ok();
     named.into_iter().chain(["c++", "g++", "clang++"].map(str::to_owned)).find_map(|name| {
@@ -189,7 +189,7 @@ impl Emulated {
     ) -> Result<()> {
         let (module, name) = (self.module(kernel.program)?, kernel.name());
         if !shape.is_launchable() {
-            let problem = format!("a grid of {:?} blocks, which no GPU launches", shape.grid);
+            let problem = format!("a grid of {:?} blocks, which no GPU can launch", shape.grid);
             return Err(backend(format!("kernel {name}: {problem}")));
         }
         // SAFETY: kernels are compiled to functions of this type.
@@ -216,8 +216,7 @@ impl Emulated {
     }
 }
 
-/// A new file of this user that nobody else can write, and that was not there before; removed when
-/// dropped.
+/// A newly created file of this user that nobody else can write; removed when dropped.
 struct Temporary(PathBuf);
 
 impl Temporary {

@@ -1,4 +1,4 @@
-//! What handles of one device do to the same buffers, in its order.
+//! Ordering of the work of several handles of one device on the same buffers.
 //!
 //! Every handle has a stream of its own, here a [`Lane`], and what is asked of it counts on. A buffer knows
 //! its last [`Uses`]: the lane that changed it last, those that have read it since, and how far each had
@@ -17,20 +17,19 @@ use super::gpu::Track;
 use super::late::Backlog;
 use crate::error::Result;
 
-/// What a stream was asked for, and how much of it is over.
+/// The work submitted to a stream, and how much of it has completed.
 pub(in crate::cuda) struct Lane {
     /// Tells lanes apart.
     number: u64,
-    /// How often something was asked of it. Counts after the fact: whoever sees a count sees the work in the
-    /// stream.
+    /// The number of submissions. Incremented after the fact: whoever sees a count sees the work in the stream.
     asked: AtomicU64,
     /// Up to which count all is over.
     over: AtomicU64,
     /// For other lanes, by number, up to which count this one waits for them.
     after: Mutex<HashMap<u64, u64>>,
-    /// The stream; none where the host stands for the device, which does one thing after the other.
+    /// The stream; none on an emulated device, which does one thing after the other.
     track: Option<Arc<Track>>,
-    /// What an emulated one that is late has still to do.
+    /// The pending work of an emulated late stream.
     pub(in crate::cuda) backlog: Option<Backlog>,
 }
 
@@ -57,7 +56,7 @@ impl Lane {
         })
     }
 
-    /// How far it has counted.
+    /// Its current count.
     pub(in crate::cuda) fn asked(&self) -> u64 {
         self.asked.load(Ordering::SeqCst)
     }
@@ -97,14 +96,14 @@ impl Lane {
     }
 }
 
-/// What is done to a buffer.
+/// The kind of access to a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,
     Change,
 }
 
-/// A lane, and how far it had counted.
+/// A lane, and its count at the time.
 #[derive(Debug)]
 struct Use {
     lane: Arc<Lane>,
@@ -123,7 +122,7 @@ struct Last {
 }
 
 impl Uses {
-    /// Those of memory that a lane has just been asked for, which nobody may use before.
+    /// The uses of memory that a lane has just allocated, which nobody may use before.
     pub(in crate::cuda) fn made_by(lane: &Arc<Lane>) -> Arc<Self> {
         let change = Use { lane: Arc::clone(lane), count: lane.count() };
         Arc::new(Self(Mutex::new(Last { change, reads: Vec::new() })))

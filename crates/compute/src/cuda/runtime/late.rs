@@ -1,5 +1,5 @@
-//! Emulated streams that are late: what is asked of them is done when somebody waits for it, and not before.
-//! Whoever does not wait for what he should sees that at once, at every run, without a GPU.
+//! Emulated streams that run as late as possible: work is done when somebody waits for it, and not before. A
+//! missing synchronisation thus shows at once, at every run, without a GPU.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ pub enum Late {
 
 type Job = Box<dyn FnOnce() -> Result<()> + Send>;
 
-/// What has still to be done, each with the count of its lane that it is over at.
+/// Pending work, each item with the count of its lane at which it is complete.
 #[derive(Default)]
 pub(in crate::cuda) struct Backlog(Mutex<VecDeque<(u64, Job)>>);
 
@@ -32,7 +32,7 @@ thread_local! {
 }
 
 impl Lane {
-    /// Does something for the lane: now, or if it is late when somebody waits for it.
+    /// Runs work for the lane: now, or on a late lane when somebody waits for it.
     pub(in crate::cuda) fn perform(
         &self,
         job: impl FnOnce() -> Result<()> + Send + 'static,
@@ -43,7 +43,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Does what is left up to a count; what the first failed one says.
+    /// Runs the pending work up to a count; returns the first error.
     pub(in crate::cuda) fn catch_up(&self, count: u64) -> Result<()> {
         let Some(Backlog(jobs)) = &self.backlog else { return Ok(()) };
         let next = || {

@@ -1,4 +1,4 @@
-//! Finding the libraries of CUDA at run time.
+//! Locating the CUDA libraries at run time.
 //!
 //! The driver is loaded by `cudarc`. NVRTC and cuFFT come with a toolkit, of any version and in
 //! many places (a package of the system, a wheel of Python, a module of a cluster); they are looked
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// Majors of toolkits that are looked for, newest first.
 const MAJORS: [u32; 2] = [13, 12];
 
-/// Opens a library of the toolkit by its stem, such as `nvrtc`; or says where it was looked for.
+/// Opens a library of the toolkit by its stem, such as `nvrtc`, or lists the locations that were searched.
 pub(in crate::cuda) fn open(
     stem: &str,
     majors: &[u32],
@@ -19,8 +19,8 @@ pub(in crate::cuda) fn open(
     open_named(&names)
 }
 
-/// What to say where a library was not found: what it `is`, as `tried`, the `package` of Python that
-/// has it, and its stem.
+/// The message for a missing library: what it `is`, the locations `tried`, the Python `package` that has it, and
+/// its stem.
 pub(in crate::cuda) fn missing(is: &str, tried: &[String], package: &str, stem: &str) -> String {
     format!(
         "{is} was not found (looked for {}); install it with CUDA's toolkit 12.0 or newer, or with \
@@ -42,8 +42,8 @@ pub(in crate::cuda) unsafe fn function<T: Copy>(
     found.map(|f| *f).map_err(|e| format!("the library that was found lacks a function: {e}"))
 }
 
-/// Opens the first of the names that is anywhere; or says what was tried, and what the loader said
-/// of those that are there.
+/// Opens the first of the names that is found, or lists those that were tried, with the loader's errors for those
+/// that exist.
 fn open_named(names: &[String]) -> Result<libloading::Library, Vec<String>> {
     let mut tried = Vec::new();
     for folder in std::iter::once(None).chain(folders().into_iter().map(Some)) {
@@ -78,7 +78,7 @@ pub(in crate::cuda) fn open_nvrtc(driver: i32) -> Result<libloading::Library, Ve
     })
 }
 
-/// Folders where a toolkit may be, beside those that the system searches.
+/// Folders where a toolkit may be, in addition to those that the system searches.
 fn folders() -> Vec<PathBuf> {
     let mut found = Vec::new();
     for variable in ["CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CONDA_PREFIX", "VIRTUAL_ENV"] {

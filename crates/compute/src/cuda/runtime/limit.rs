@@ -1,18 +1,18 @@
-//! Memory taken away from a device, for tests of what happens then.
+//! Artificial memory limits of a device, for tests of allocation failures.
 
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 
-/// The memory that a device gives out. All of it, unless a test says otherwise: what an algorithm
-/// does when there is too little is then tested on small images, and without a GPU.
+/// The memory that a device gives out. All of it, unless a test says otherwise: allocation failures can then be
+/// tested on small images, and without a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MemoryLimit {
     /// All that the device has.
     #[default]
     Device,
-    /// Buffers of so many bytes at once.
+    /// At most this many bytes of buffers at once.
     Bytes(u64),
-    /// So many more requests, and then none.
+    /// This many more requests, and then none.
     Requests(u64),
 }
 
@@ -34,7 +34,7 @@ impl MemoryLimit {
     }
 }
 
-/// What a handle and its queues have of the memory, together.
+/// The memory use of a handle and its queues together.
 #[derive(Debug, Default)]
 pub(in crate::cuda) struct Ledger {
     pub(in crate::cuda) limit: Mutex<MemoryLimit>,
@@ -42,9 +42,9 @@ pub(in crate::cuda) struct Ledger {
     pub(in crate::cuda) live: AtomicU64,
     /// The most bytes that there were at once.
     pub(in crate::cuda) peak: AtomicU64,
-    /// How many buffers were made.
+    /// The number of buffers made.
     pub(in crate::cuda) allocations: AtomicU64,
-    /// What was asked for so far, as [`WorkStatistics`](super::WorkStatistics) has it.
+    /// The work so far, as in [`WorkStatistics`](super::WorkStatistics).
     pub(in crate::cuda) launches: AtomicU64,
     pub(in crate::cuda) clears: AtomicU64,
     pub(in crate::cuda) uploads: AtomicU64,

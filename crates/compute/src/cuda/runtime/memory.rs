@@ -1,4 +1,4 @@
-//! Buffers in the memory of a GPU.
+//! Buffers in GPU memory.
 
 use std::iter::once;
 use std::marker::PhantomData;
@@ -12,14 +12,13 @@ use crate::device::{DeviceBuffer, Element, Memory, MemoryInfo, Transfer};
 use crate::error::{ComputeError, Result, check_len};
 use crate::host::{Arriving, HostBuffer, Queue, zeroed};
 
-/// Elements in the memory of a GPU. Given back to the pool when dropped, after the work that was
-/// asked of any handle before.
+/// Elements in GPU memory. Returned to the pool when dropped, after all work submitted earlier to any handle.
 #[derive(Debug)]
 pub struct CudaBuffer<T: Element> {
     device: Cuda,
     address: u64,
     len: usize,
-    /// What streams do with it.
+    /// Its uses by streams.
     uses: Arc<Uses>,
     element: PhantomData<T>,
 }
@@ -223,8 +222,8 @@ impl Cuda {
 const BUSY: usize = 256 << 20;
 
 impl Cuda {
-    /// Seconds of the device for each of so many calls of `f`, none of which brings anything to the host. All are asked for
-    /// before the device comes to the first, so that it never waits for the host.
+    /// Device seconds of each of this many calls of `f`, none of which downloads anything to the host. All are
+    /// submitted before the device reaches the first, so that it never waits for the host.
     pub(crate) fn laps(
         &self,
         count: usize,

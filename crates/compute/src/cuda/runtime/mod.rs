@@ -1,5 +1,4 @@
-//! What runs kernels: the driver or the emulation, memory and streams, compiling, and how kernels are declared and
-//! launched.
+//! The kernel runtime: driver or emulation, memory and streams, compilation, declarations and launches.
 
 #[macro_use]
 pub(in crate::cuda) mod declare;

@@ -1,4 +1,4 @@
-//! NVIDIA's library for several GPUs of one machine, loaded when it is first needed.
+//! Bindings to NCCL, for several GPUs of one machine, loaded on first use.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -71,7 +71,7 @@ impl Functions {
         // SAFETY: NCCL gives a string that lives for ever for any code.
         let words = unsafe {
             let words = (self.words)(code);
-            if words.is_null() { c"no words for it" } else { CStr::from_ptr(words) }
+            if words.is_null() { c"no description" } else { CStr::from_ptr(words) }
         };
         Err(format!("NCCL, {what}: {} (code {code})", words.to_string_lossy()))
     }
@@ -121,10 +121,10 @@ impl Nccl {
     fn new(devices: &[Cuda]) -> std::result::Result<Self, String> {
         let mut ordinals: Vec<c_int> = Vec::new();
         for device in devices {
-            let info = device.info().ok_or("an emulated device is no GPU")?;
+            let info = device.info().ok_or("an emulated device is not a GPU")?;
             let ordinal = info.ordinal as c_int;
             if ordinals.contains(&ordinal) {
-                return Err(format!("cuda:{ordinal} is there more than once"));
+                return Err(format!("cuda:{ordinal} is listed more than once"));
             }
             ordinals.push(ordinal);
         }
@@ -170,8 +170,8 @@ impl Nccl {
     }
 }
 
-/// Lets each GPU reach the memory of the others. NCCL goes straight to buffers of GPUs of one process,
-/// and memory of a pool is reached by other GPUs only where the pool says so.
+/// Lets each GPU access the memory of the others. NCCL directly accesses buffers of GPUs of one process, and memory
+/// of a pool is accessible to other GPUs only where the pool permits it.
 fn share_memory(devices: &[Cuda]) -> Result<()> {
     for (i, owner) in devices.iter().enumerate() {
         for (j, reader) in devices.iter().enumerate() {
@@ -196,7 +196,7 @@ impl DeviceSums<Cuda> for Nccl {
             && devices.iter().zip(&self.devices).all(|(a, b)| a.identity() == b.identity());
         if !same {
             let found = devices.iter().map(Memory::name).collect::<Vec<_>>().join(", ");
-            let expected = "those that the sums were made for";
+            let expected = "the devices that the sums were set up for";
             return Err(ComputeError::argument("the devices", found, expected));
         }
         // Each device's stream comes after what others do with its buffer.
@@ -263,6 +263,6 @@ mod tests {
         let Some(cuda) = crate::cuda::tests::emulated() else { return };
         assert_eq!(sums(std::slice::from_ref(&cuda)).name(), "through the host");
         let why = sums(&[cuda.clone(), cuda]).name();
-        assert_eq!(why, "through the host: an emulated device is no GPU");
+        assert_eq!(why, "through the host: an emulated device is not a GPU");
     }
 }

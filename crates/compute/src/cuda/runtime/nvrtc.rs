@@ -1,4 +1,4 @@
-//! Compiling kernels for the GPU at hand.
+//! Compilation of kernels for the GPU at hand by NVRTC.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::OnceLock;
@@ -80,7 +80,7 @@ impl Nvrtc {
         // SAFETY: the pointers are valid.
         let code = unsafe { (functions.version)(&raw mut major, &raw mut minor) };
         if code != 0 {
-            return Err("the NVRTC that was found does not tell its version".into());
+            return Err("the NVRTC library that was found does not report its version".into());
         }
         if major < 12 {
             return Err(format!(
@@ -96,9 +96,8 @@ impl Nvrtc {
         self.version
     }
 
-    /// The architecture option for a GPU of a compute capability, such as 90: machine code where
-    /// this NVRTC knows the GPU, else code of the newest architecture it knows, for the driver to
-    /// finish.
+    /// The architecture option for a GPU of a compute capability, such as 90: machine code if this NVRTC supports
+    /// the GPU, else code of the newest architecture that it supports, for the driver to compile further.
     pub(in crate::cuda) fn architecture(&self, capability: i32) -> String {
         let f = &self.functions;
         let (mut count, mut known) = (0, Vec::new());

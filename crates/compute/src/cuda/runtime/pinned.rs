@@ -1,4 +1,4 @@
-//! Page-locked memory of the host, and queues: what lets copies and kernels run at the same time.
+//! Page-locked host memory and queues, with which copies and kernels overlap.
 
 use std::iter::once;
 use std::marker::PhantomData;

@@ -1,4 +1,4 @@
-//! The text of kernels, and what is passed to them.
+//! Kernel sources and parameters.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -12,7 +12,7 @@ use crate::device::Element;
 // The headers and the names of all files, listed when this is built.
 include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 
-/// What the emulation puts before a program.
+/// The prologue that the emulation adds to a program.
 pub(in crate::cuda) const EMULATION: &str = include_str!("../kernels/emulation.h");
 
 /// A kernel of a program.
@@ -72,7 +72,7 @@ impl Program {
         Self::of(name, text)
     }
 
-    /// What it is called in messages.
+    /// Its name in messages.
     pub(crate) fn name(&self) -> &str {
         &self.0.name
     }
@@ -180,7 +180,7 @@ pub(crate) struct Arg {
 }
 
 impl Arg {
-    /// A pointer that points nowhere, for a buffer that is not there.
+    /// A null pointer, for a missing buffer.
     pub(crate) const NULL: Self =
         Self { value: [0; 16], extent: 0, buffer: None, access: Access::Read };
 
@@ -195,7 +195,7 @@ impl Arg {
         arg
     }
 
-    /// The same where the kernel changes the buffer, which nobody else may use meanwhile.
+    /// The same where the kernel changes the buffer, which must not be used by others meanwhile.
     pub(crate) fn changed(mut self) -> Self {
         self.access = Access::Change;
         self
@@ -207,7 +207,7 @@ impl Arg {
         self.buffer.as_ref().map(|(owner, uses)| Touch { address, owner: *owner, uses, access })
     }
 
-    /// Memory of this stream alone, of so many bytes from an address on.
+    /// Memory exclusive to this stream, of this many bytes from an address on.
     pub(in crate::cuda) fn memory(address: u64, bytes: usize) -> Self {
         let mut arg = Self::NULL;
         arg.value[0] = address;
@@ -273,7 +273,7 @@ impl Shape {
     /// The most blocks of a launch along x, y and z.
     pub(crate) const MOST_BLOCKS: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
 
-    /// Whether a GPU takes a launch of so many blocks: one at least, and not too many along an axis.
+    /// Whether a GPU accepts a launch of this many blocks: at least one, and not too many along an axis.
     pub(crate) fn is_launchable(&self) -> bool {
         let mut sides = self.grid.iter().zip(Self::MOST_BLOCKS);
         sides.all(|(&blocks, most)| (1..=most).contains(&blocks))

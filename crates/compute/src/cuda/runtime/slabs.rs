@@ -1,4 +1,4 @@
-//! How kernels that go from slice to slice, with windows around each voxel, divide a grid.
+//! The partition of a grid for kernels that march from slice to slice with a window around each voxel.
 
 use std::sync::OnceLock;
 
@@ -38,7 +38,7 @@ pub(in crate::cuda) struct Work {
 }
 
 impl Work {
-    /// About how long it takes when all multiprocessors have so many blocks, each of so many slices.
+    /// A rough estimate of the time when all multiprocessors have this many blocks, each of this many slices.
     fn time(&self, blocks: usize, slices: usize) -> f64 {
         let (full, rest) = (blocks / self.at_once, blocks % self.at_once);
         let part = rest as f64 / self.at_once as f64;
@@ -66,7 +66,7 @@ pub(in crate::cuda) fn cut(
     let slices = dims[2].div_ceil(layers).max(1);
     let blocks = tiles.saturating_mul(dims[2].div_ceil(slices));
     if !fits(dims) || blocks > i32::MAX as usize {
-        let expected = "slices of at most 2^31 - 1 voxels, and as many tiles of a GPU in all";
+        let expected = "slices of at most 2^31 - 1 voxels, and no more GPU tiles than that in all";
         return Err(ComputeError::argument("sizes", format!("{dims:?}"), expected));
     }
     let (dims, along) = (dims.map(|n| n as u32), along.map(|n| n as u32));

@@ -1,4 +1,4 @@
-//! Things that are made once and found by their number, without a lock.
+//! A lock-free table of values that are created once and found by number.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 

@@ -1,5 +1,5 @@
-//! How kernels divide a grid: tiles of 32 x 8 voxels and some slices, each for a block of 32 x 8
-//! threads that goes from slice to slice; or blocks of threads that have four voxels along x each.
+//! The partition of a grid into tiles of 32 x 8 voxels and some slices, each for a block of 32 x 8 threads that
+//! marches from slice to slice; or into blocks of threads with four voxels along x each.
 
 use super::{Cuda, Shape};
 use crate::Dims;
@@ -56,7 +56,7 @@ impl Tiles {
         (block, used, wide): ([usize; 2], [usize; 2], usize),
     ) -> Result<(Self, Shape)> {
         let too_large = || {
-            let expected = "at most 2^31 - 1 along an axis, and as many tiles of a GPU in all";
+            let expected = "at most 2^31 - 1 along an axis, and no more GPU tiles than that in all";
             ComputeError::argument("sizes", format!("{dims:?}"), expected)
         };
         // Threads beyond the end of an axis count on.

@@ -1,4 +1,4 @@
-//! Local correlation and its derivatives: two kernels for small windows; means over boxes for others.
+//! Local correlation and its derivatives: two kernels for small windows, box means for larger ones.
 
 use crate::Dims;
 use crate::cuda::declare::Out;
@@ -43,7 +43,7 @@ const AT_ONCE: usize = 2;
 /// Blocks that look for the centres; as in correlation.cuh.
 const CENTRES: usize = 16;
 
-/// What is summed and over which windows.
+/// The sums and their windows.
 pub(super) struct Job<'a> {
     pub(super) fixed: &'a CudaBuffer<f32>,
     pub(super) moving: &'a CudaBuffer<f32>,

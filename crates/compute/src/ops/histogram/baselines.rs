@@ -1,4 +1,4 @@
-//! What measures and compares the ways in which binned sums and joint histograms can be made.
+//! Operators that measure and compare methods for binned sums and joint histograms.
 
 use voxalign_compute_macros::forwarded;
 
@@ -43,14 +43,16 @@ pub fn unsupported_joint(device: &str, method: &JointMethod) -> ComputeError {
         device: device.into(),
         what: match (method.scheme, method.window) {
             (JointScheme::Default, Window::Counts) => "a joint histogram of plain counts".into(),
-            (JointScheme::Default, Window::Cubic) => "a choice of blocks and threads".into(),
+            (JointScheme::Default, Window::Cubic) => {
+                "an explicit number of blocks or threads".into()
+            }
             (scheme, _) => format!("the joint histogram scheme {}", scheme.name()),
         },
         remedy: "use the default scheme with cubic windows, or a GPU with another scheme",
     }
 }
 
-/// What measures and compares schemes asks for, and no algorithm: settings of the caller's choice.
+/// Settings of the caller's choice that only measurements and comparisons of schemes use, and no algorithm.
 #[forwarded]
 pub trait Schemes: Histogram {
     /// As [`Histogram::binned_sums`], with blocks and threads of the caller's choice.
@@ -69,7 +71,7 @@ pub trait Schemes: Histogram {
         if *settings != SchemeSettings::default() {
             return Err(ComputeError::Unsupported {
                 device: self.name(),
-                what: "a choice of blocks and threads".into(),
+                what: "an explicit number of blocks or threads".into(),
                 remedy: "leave it out, or use a GPU",
             });
         }

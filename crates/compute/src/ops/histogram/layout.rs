@@ -47,10 +47,10 @@ pub struct Run {
 pub struct LayoutOptions {
     /// The bins of the fixed image.
     pub binning: Binning,
-    /// The most samples of a run: the workload limit of section 5.1 of Li et al. (2015). It keeps
+    /// The workload limit, samples per run: the workload limit of section 5.1 of Li et al. (2015). It keeps
     /// work balanced and bounds the rounding of single-precision sums.
     pub workload: usize,
-    /// Whether the values of the samples are kept beside their bins.
+    /// Whether the values of the samples are stored in addition to their bins.
     pub keep_values: bool,
 }
 
@@ -222,7 +222,7 @@ impl SampleLayout {
     }
 }
 
-/// Numbers past the last sample, as many as the widest vector holds.
+/// Padding past the last sample, as long as the widest vector.
 const PADDING: usize = 16;
 
 /// The samples of one tile; starts of runs count from its first sample.

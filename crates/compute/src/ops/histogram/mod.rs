@@ -1,4 +1,4 @@
-//! Histogram-like sums over the overlap of two images: what similarities are made of.
+//! Histogram-like sums over the overlap of two images, from which similarities are computed.
 //!
 //! All of them run over the *samples* of the fixed image (see [`SampleLayout`]): voxel `i` with
 //! index `p` (voxels), bin `b`, value `x` and weight `v`. An affine map `A` (fixed index to moving
@@ -43,9 +43,9 @@ use crate::{AffineMap, Dims};
 pub struct MovingView<'a, D: Memory> {
     /// Values, x fastest.
     pub values: &'a D::Buffer<f32>,
-    /// Weights between 0 and 1 on the same grid. Where they are interpolated to more than
-    /// [`MOST_MASK`] or less than 0 they are held there, and beside one that is infinite or not a number
-    /// nothing counts: to refuse such masks would hold up the device at every evaluation.
+    /// Weights between 0 and 1 on the same grid. Where interpolation gives more than [`MOST_MASK`] or less than 0
+    /// they are clamped, and next to one that is infinite or NaN nothing counts: to refuse such masks would hold up
+    /// the device at every evaluation.
     pub mask: Option<&'a D::Buffer<f32>>,
     /// Sizes, voxels; x and y at least 2.
     pub dims: Dims,
@@ -69,7 +69,7 @@ impl<D: Memory> MovingView<'_, D> {
 /// have room for it.
 pub const MOST_MASK: f32 = 1.25;
 
-/// What is summed in each bin.
+/// The sums of each bin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Terms {
     /// `1, y, y^2`.
@@ -128,7 +128,7 @@ impl ParzenBins {
     }
 }
 
-/// How many values fall into each of some bins, and how many beyond them.
+/// The number of values in each of some bins, and beyond them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValueCounts {
     /// Values below the lowest bin.
@@ -187,7 +187,7 @@ pub fn unsupported_scheme(device: &str, scheme: Scheme) -> ComputeError {
     }
 }
 
-/// Checks weights, given the least of them that is a number and how many are infinite or none.
+/// Checks weights, given the least finite one and the number that are infinite or NaN.
 ///
 /// A weight that is not a number is another whole number at each SIMD level, and a negative one wraps in
 /// counters without sign: operators refuse both where they see the weights first, in a pass over them that

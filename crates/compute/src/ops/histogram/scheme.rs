@@ -1,4 +1,4 @@
-//! The ways in which binned sums and joint histograms can be made.
+//! The schemes for binned sums and joint histograms.
 
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
@@ -117,8 +117,8 @@ named! {
         /// The device's own.
         #[default]
         Default = "default",
-        /// Shams and Kennedy (2007): a histogram for every warp in shared memory; where it does not
-        /// fit, the image is gone through for some rows at a time.
+        /// Shams and Kennedy (2007): a histogram for every warp in shared memory; where it does not fit, the image
+        /// is processed several times, for some rows at a time.
         ShamsWarp = "shams_warp" if "baselines",
         /// Shams et al. (2010): blocks sort the cells of their samples and count runs, without atomics.
         SortAndCount = "sort_and_count" if "baselines",

@@ -1,4 +1,4 @@
-//! Where a volume is empty: a coarse map that lets rays leap.
+//! Empty-space skipping: a coarse map of the empty parts of a volume.
 //!
 //! Bricks of [`BRICK`]³ cells cover the cells between voxels, those beyond the border included: a cell begins at the voxel below it,
 //! and the first at the place −1. A brick is occupied where a corner of one of its cells is not 0.
@@ -9,7 +9,7 @@ use voxalign_image::memory;
 
 /// The cells of a brick along each axis.
 pub const BRICK: usize = 8;
-/// What the map says of an occupied brick.
+/// The value of an occupied brick in the map.
 pub const OCCUPIED: f32 = -1.0;
 
 /// The bricks along each axis: voxels from −1 to n begin cells.
@@ -25,8 +25,8 @@ pub fn occupied_by(voxel: usize) -> [usize; 2] {
     [voxel / BRICK, (voxel + 1) / BRICK]
 }
 
-/// How far a ray may go from anywhere in a brick along each axis, voxels, until something may be: from which bricks are occupied
-/// (not 0). 0 where only the place itself is known to be empty, [`OCCUPIED`] where it is not.
+/// How far a ray may go from anywhere in a brick along each axis, voxels, until it may meet something: from which
+/// bricks are occupied (not 0). 0 where only the brick itself is known to be empty, [`OCCUPIED`] where it is not.
 ///
 /// # Errors
 /// [`ComputeError::OutOfMemory`](crate::ComputeError::OutOfMemory): it takes four bytes for each brick, and nothing else.

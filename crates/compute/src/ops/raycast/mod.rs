@@ -1,5 +1,5 @@
-//! Rays through a volume: line integrals and maxima as X-ray images have them (digitally reconstructed radiographs,
-//! DRR), their derivative in the pose, and the adjoint.
+//! Ray casting through a volume: line integrals and maxima for X-ray images (digitally reconstructed
+//! radiographs, DRR), their derivative in the pose, and the adjoint.
 //!
 //! A pixel `(u, v)` of a [view](RayView) is the segment `x(t) = s + t d(u, v)` from the source to the centre of the pixel,
 //! `d = o − s + u c + v r` and `0 < t ≤ 1`, all in voxels of the volume. Outside of its voxels a volume is 0.
@@ -52,8 +52,8 @@ const MOST_VIEWS: usize = 1 << 31;
 pub enum Traversal {
     /// Linear interpolation at equal steps.
     Trilinear {
-        /// The distance of the planes of samples, mm: at most half of that from source to detector. What is thinner than that may lie
-        /// between two of them and is not seen then.
+        /// The distance of the planes of samples, mm: at most half of that from source to detector. Thinner objects
+        /// may fall between two of them and are then missed.
         step: f64,
         /// How exactly values are interpolated.
         filtering: Filtering,
@@ -76,7 +76,7 @@ pub enum Filtering {
     Texture,
 }
 
-/// What is kept of the values along a ray.
+/// The reduction of the values along a ray.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Along {
     /// Their integral, in units of the values times mm.
@@ -139,8 +139,9 @@ pub trait Raycast: Memory {
         derivatives: &mut Self::Buffer<f32>,
     ) -> Result<()>;
 
-    /// The derivative of a function of images in their views: `weights` is its derivative in the pixels, `derivatives` what
-    /// [`project_with_derivatives`](Self::project_with_derivatives) gave for `views` so many views. Sums are made in `f64`.
+    /// The derivative of a function of images in their views: `weights` is its derivative in the pixels,
+    /// `derivatives` the result of [`project_with_derivatives`](Self::project_with_derivatives) for `views` views.
+    /// Sums are computed in `f64`.
     ///
     /// # Errors
     /// Wrong lengths; pixels that cannot be.
@@ -152,9 +153,9 @@ pub trait Raycast: Memory {
         derivatives: &Self::Buffer<f32>,
     ) -> Result<Vec<ViewDerivatives>>;
 
-    /// The adjoint of [`project`](Self::project) of integrals: a volume of the sizes `dims`, which says for each voxel what changes
-    /// of `Σ weights · image` as its value does. Sums are made in fixed point, so that they do not depend on the order of rays: they
-    /// take eight bytes for each voxel meanwhile.
+    /// The adjoint of [`project`](Self::project) of integrals: a volume of the sizes `dims` with the derivative of
+    /// `Σ weights · image` in each voxel. Sums are computed in fixed point, so that they do not depend on the order
+    /// of rays: this takes eight bytes of temporary memory per voxel.
     ///
     /// # Errors
     /// As [`project`](Self::project); weights that are not finite.
@@ -226,7 +227,7 @@ fn frames(dims: Dims, views: &[RayView], traversal: Traversal) -> Result<Vec<Ray
 }
 
 impl Traversal {
-    /// Samples at planes so many mm apart, in single precision.
+    /// Samples at planes this many mm apart, in single precision.
     #[must_use]
     pub fn trilinear(step: f64) -> Self {
         Self::Trilinear { step, filtering: Filtering::Exact }
@@ -291,7 +292,7 @@ pub fn adjoint_units(most: f32, frames: &[RayFrame], pixels: &Pixels) -> f64 {
     if bound > 0.0 { (62.0 - bound.log2().ceil()).clamp(-1000.0, 1000.0).exp2() } else { 1.0 }
 }
 
-/// How many rays there are.
+/// The number of rays.
 fn rays(views: usize, pixels: &Pixels) -> Result<usize> {
     let all = views.checked_mul(pixels.len()).filter(|&n| n <= 1 << 34 && views <= MOST_VIEWS);
     all.ok_or_else(|| {

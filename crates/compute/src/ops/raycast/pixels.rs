@@ -1,4 +1,4 @@
-//! Which pixels have rays.
+//! Selections of pixels that rays are cast for.
 
 use crate::error::{ComputeError, Result};
 
@@ -37,7 +37,7 @@ pub struct Pixels {
 pub struct Drawn {
     /// The number of tiles.
     pub count: usize,
-    /// What the draw begins with; the same seed gives the same places.
+    /// The random seed of the draw.
     pub seed: u64,
 }
 
@@ -78,7 +78,7 @@ impl Pixels {
         self.len() == 0
     }
 
-    /// How many places a tile can have.
+    /// The number of positions that a tile can have.
     #[must_use]
     pub fn places(&self) -> usize {
         let along = |a: usize| (self.dims[a] + 1).saturating_sub(self.tile[a]);
@@ -141,7 +141,7 @@ impl Pixels {
                 Err(ComputeError::argument(
                     "number of drawn tiles",
                     d.count,
-                    "from 1 to the number of places that a tile can have",
+                    "from 1 to the number of positions that a tile can have",
                 ))
             }
             _ => Ok(()),

@@ -18,9 +18,9 @@ pub struct RayView {
 /// `w s`, `w u s` and `w v s`, with the weight `w` and the derivative `s` of the kind `p` of the ray of the pixel `(u, v)`.
 pub type ViewDerivatives = [[f64; 3]; 6];
 
-/// What a kernel needs of a view: the samples of the ray of the pixel `(u, v)` are at `p + k q`, in voxels, with
-/// `p = place[0] + u place[1] + v place[2]`, `q = step[0] + u step[1] + v step[2]`, and `k` counted from a plane in the middle of the volume,
-/// so that single precision is exact enough.
+/// The kernel parameters of a view: the samples of the ray of the pixel `(u, v)` are at `p + k q`, in voxels, with
+/// `p = place[0] + u place[1] + v place[2]`, `q = step[0] + u step[1] + v step[2]`, and `k` counted from a plane in
+/// the middle of the volume, so that single precision is accurate enough.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[repr(C)]
 pub struct RayFrame {
@@ -70,7 +70,7 @@ impl RayView {
             return Err(ComputeError::argument(
                 "view",
                 format!("{:?}", self.world),
-                "a source outside of the plane of the detector, with pixels across each other",
+                "a source outside the detector plane, and pixel axes that are not parallel",
             ));
         }
         let middle = dims.map(|n| (n as f64 - 1.0) / 2.0);
@@ -86,14 +86,14 @@ impl RayView {
             return Err(ComputeError::argument(
                 "step along rays",
                 format!("{step} mm where the detector is {depth:.4} mm from the source"),
-                "above 0 and at most half of that distance, which may have 2^22 steps at most",
+                "above 0, at most half of that distance, and at least a 2^22nd of it",
             ));
         }
         let middle = (t / dt).clamp(-MOST_PLANES, 2.0 * MOST_PLANES);
         Ok((dt, middle.round()))
     }
 
-    /// What the kernels take.
+    /// The kernel parameters.
     ///
     /// # Errors
     /// A step that is not above 0, longer than half of the distance from source to detector, or shorter than 2^-22 of it; a source in
@@ -156,7 +156,7 @@ impl RayView {
 }
 
 impl RayFrame {
-    /// How many numbers it has.
+    /// The number of its numbers.
     pub const NUMBERS: usize = size_of::<Self>() / size_of::<f32>();
 
     /// All of its numbers, in the order of its fields.
@@ -172,7 +172,7 @@ impl RayFrame {
         [0, 1, 2].map(|a| self.place[0][a] + u * self.place[1][a] + v * self.place[2][a])
     }
 
-    /// What a step along the ray of a pixel adds, voxels.
+    /// The step along the ray of a pixel, voxels.
     #[must_use]
     #[inline]
     pub fn step_of(&self, u: f32, v: f32) -> [f32; 3] {
@@ -187,7 +187,8 @@ impl RayFrame {
         (s[0] + u * (s[1] + u * s[3] + v * s[4]) + v * (s[2] + v * s[5])).max(0.0).sqrt()
     }
 
-    /// How far, voxels, a step of every pixel of a rectangle goes along its fastest axis at least; 0 where that is not found.
+    /// A lower bound of the step along its fastest axis, voxels, over all pixels of a rectangle; 0 if none is
+    /// found.
     pub(super) fn fastest_at_least(&self, low: [f32; 2], high: [f32; 2]) -> f64 {
         self.fastest_within(low, high, 16)
     }

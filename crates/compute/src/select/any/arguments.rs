@@ -1,13 +1,13 @@
-//! Arguments of operators, as the backend behind takes them.
+//! Conversion of operator arguments to those of the chosen backend.
 
 use super::{AnyBuffer, AnyRayVolume, AnySamples, Backend};
 use crate::device::Element;
 use crate::error::Result;
 
-/// What an operator of an [`AnyDevice`](crate::select::AnyDevice) is given, as its backend has it. Structures of buffers
-/// have it by `#[forwarded]`.
+/// The arguments of an operator of an [`AnyDevice`](crate::select::AnyDevice), converted for its backend.
+/// Structures of buffers implement it by `#[forwarded]`.
 pub(crate) trait Behind<B: Backend> {
-    /// What the backend is given, or what lends it that.
+    /// The backend's argument, or a guard that lends it.
     type Own;
 
     /// # Errors

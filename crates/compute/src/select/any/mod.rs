@@ -1,5 +1,5 @@
-//! A device of whatever backend was chosen is a device itself: each call is forwarded to the one behind it. So
-//! algorithms are compiled once, for [`AnyDevice`], and not for each backend.
+//! A device of the backend that was chosen at run time: each call is forwarded to it. Algorithms are thus
+//! compiled once, for [`AnyDevice`], and not for each backend.
 //!
 //! Memory and transfers are forwarded here; the operators are where their traits are declared, by `#[forwarded]`.
 

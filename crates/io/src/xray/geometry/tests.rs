@@ -218,7 +218,7 @@ fn what_is_wrong_is_named() {
         ),
         (
             plain.replace("[0, 0, -0.5]", "[2, 0, 0]"),
-            "the geometry has steps from column to column",
+            "the geometry has column and row steps that are parallel",
         ),
         (plain.replace("[100, -500, 50]", "[0, 1000, 0]"), "a source in the plane of the detector"),
         (plain.replace("[5, 4]", "[1048576, 1048576]"), "a detector of 1048576 x 1048576 pixels"),

@@ -1,11 +1,11 @@
-//! How subjects are brought to a common space, and what that is.
+//! Subjects aligned in a common space.
 
 use voxalign_image::{Affine, Grid};
 use voxalign_options::Parameters;
 use voxalign_register::Verdict;
 use voxalign_register::linear::AffineOptions;
 
-/// How subjects are brought to a common space.
+/// Options of the alignment of subjects in a common space.
 #[derive(Debug, Clone, PartialEq, Parameters)]
 #[parameters(made_at_run_time)]
 pub struct AlignOptions {
@@ -40,6 +40,6 @@ pub struct Aligned {
     pub kept: Vec<usize>,
     /// For each of them the map from the world of the atlas to that of its images.
     pub affines: Vec<Affine>,
-    /// What each registration of the last round says of itself; empty without registrations.
+    /// The verdict of each registration of the last round; empty without registrations.
     pub verdicts: Vec<Verdict>,
 }

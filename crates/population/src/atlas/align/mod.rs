@@ -1,5 +1,4 @@
-//! Subjects in a common space: their affine maps, without a preferred subject, and the grid of the
-//! atlas.
+//! Unbiased affine alignment of the subjects, and the grid of the atlas.
 
 pub(super) mod aligned;
 mod outline;
@@ -153,7 +152,7 @@ fn align_all<D: Device>(
     let outlines = outlines(team, source)?;
     if outlines.iter().any(|o| o.is_2d != outlines[0].is_2d) {
         return Err(PopulationError::Images {
-            found: "some of the images are 2D and others 3D".to_owned(),
+            found: "some of the images are 2D and others are 3D".to_owned(),
             remedy: "give images that are all 2D or all 3D".to_owned(),
         });
     }
@@ -226,7 +225,7 @@ fn affine_mean<D: Device>(team: &Team<D>, grid: &Grid, source: &dyn Source) -> R
     team.ranks().agree(own())
 }
 
-/// Registers every subject to a mean, in a round of several; what the registrations say of themselves.
+/// Registers every subject to a mean, in one of several rounds; returns the verdicts of the registrations.
 fn registered<D: Device>(
     team: &Team<D>,
     mean: &Volume<f32>,

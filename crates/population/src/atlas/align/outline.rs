@@ -1,4 +1,4 @@
-//! Where the subjects of an atlas are in their images, and the grid that has room for all of them.
+//! Bounding boxes of the subjects in their images, and the grid that contains all of them.
 
 use crate::atlas::subjects::source::{Source, Subject};
 use crate::error::{PopulationError, Result};
@@ -11,7 +11,7 @@ use voxalign_register::diffeo::calibrate::foreground_threshold;
 use voxalign_register::diffeo::clip::foreground_box;
 use voxalign_register::model::solver::SolverKind;
 
-/// What of a subject's image counts for where it is.
+/// The outline of a subject in its image.
 pub(super) struct Outline {
     /// The corners of the box around its foreground, its world.
     corners: [Vector3<f64>; 8],
@@ -44,7 +44,7 @@ const GUARD: f64 = 8.0;
 /// Numbers of an [`Outline`].
 const OUTLINE: usize = 8 * 3 + 3 + 2;
 
-/// What counts of the subjects' images for where they are; every rank looks at its own.
+/// The outlines of the subjects; every rank computes those of its own.
 pub(super) fn outlines<D: Device>(team: &Team<D>, source: &dyn Source) -> Result<Vec<Outline>> {
     let ranks = team.ranks();
     let own: Result<Vec<Vec<f64>>> = team

@@ -1,4 +1,4 @@
-//! What a stopped run goes on from.
+//! Checkpoints, from which a stopped run resumes.
 //!
 //! In the folder of checkpoints there are two places, `a` and `b`, which are written in turns, and a file
 //! `current` with the name of the one that is whole. That file is exchanged once everything is on the
@@ -34,10 +34,10 @@ pub struct Checkpoints<'a> {
     pub folder: &'a Path,
     /// The time from one to the next.
     pub every: Duration,
-    /// What the run is of: a run goes on only from a checkpoint that has the same text.
+    /// The identity of the run: a run resumes only from a checkpoint with the same text.
     pub key: &'a str,
-    /// The kind of device that computes, as `--device` names it, such as `cpu` or `cuda`: another kind gives other
-    /// bits, so that a run does not go on from its checkpoints.
+    /// The kind of device, as `--device` names it, such as `cpu` or `cuda`: another kind gives other bits, so that
+    /// a run does not resume from its checkpoints.
     pub device: &'a str,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Saved {
     pub(super) snapshots: Vec<Snapshot>,
     /// The geometry of the template: the number of a subject, and vertices.
     pub(super) geometry: Vec<(usize, Vec<[f64; 3]>)>,
-    /// What the energy of points counts.
+    /// The factor of the energy of points.
     pub(super) share: f64,
     /// The model of the devices, such as `NVIDIA H200`.
     pub(super) model: String,
@@ -83,7 +83,7 @@ const ALIGNED: [&str; 2] = ["aligned.state", "aligned-copy.state"];
 const STATE: &str = "course.state";
 const TEMPLATE: &str = "template.state";
 
-/// How far a run has come, for its stamp.
+/// The progress of a run, for its stamp.
 fn position(iteration: usize, course: &Course) -> [u64; 3] {
     [course.records.len(), iteration, course.energies.len()].map(|n| n as u64)
 }
@@ -151,7 +151,7 @@ impl Checkpoints<'_> {
         Ok(place)
     }
 
-    /// Makes a place the one that a run goes on from, once all ranks have written what is theirs.
+    /// Makes a place the one that a run resumes from, once all ranks have written their parts.
     pub(super) fn end(&self, place: &Place, saved: &Saved, template: &[Vec<f32>]) -> Result<()> {
         sealed::write(&place.folder.join(TEMPLATE), &place.stamp, &(), template)?;
         sealed::replace(&place.folder.join(STATE), &place.stamp, saved)?;
@@ -159,8 +159,8 @@ impl Checkpoints<'_> {
         self.set_current(&name)
     }
 
-    /// The last checkpoint that is whole, where there is one; `subjects` are those of this rank. All ranks call
-    /// it and get the same; the listener is told of a damaged one.
+    /// The last intact checkpoint, if there is one; `subjects` are those of this rank. All ranks call it and get
+    /// the same; the listener is told of a damaged one.
     pub(super) fn last(
         &self,
         ranks: &Communicator,
@@ -185,8 +185,8 @@ impl Checkpoints<'_> {
                 (Some(place), None) => {
                     if let Some((file, why)) = faults.first() {
                         let text = format!(
-                            "the last checkpoint is damaged ('{file}': {why}); the run goes on from the one before \
-                             it, in '{}', and loses some iterations, but no digit",
+                            "the last checkpoint is damaged ('{file}': {why}); the run resumes from the \
+                             previous one, in '{}', which costs some iterations but does not change the result",
                             place.folder.display()
                         );
                         progress.event(&Event::Warning { text: &text });
@@ -202,7 +202,7 @@ impl Checkpoints<'_> {
         let why: Vec<_> = faults.iter().map(|(file, why)| format!("'{file}': {why}")).collect();
         Err(PopulationError::Damaged {
             path: self.folder.to_owned(),
-            what: format!("no checkpoint is whole ({})", why.join("; ")),
+            what: format!("no checkpoint is intact ({})", why.join("; ")),
         })
     }
 
@@ -234,8 +234,8 @@ impl Checkpoints<'_> {
         Ok(Ok(place))
     }
 
-    /// Keeps the common space of the subjects, for which there is no checkpoint yet: an older one, which may
-    /// be of another run, goes.
+    /// Saves the common space of the subjects before there is a checkpoint; an older one, which may be of another
+    /// run, is removed.
     ///
     /// # Errors
     /// A folder that cannot be written.
@@ -281,7 +281,7 @@ impl Checkpoints<'_> {
             self.check(&path, &stamp)?;
             if let Some((damaged, fault)) = faults.first() {
                 let text = format!(
-                    "'{}' is damaged: {}; its copy is taken",
+                    "'{}' is damaged: {}; its copy is used",
                     damaged.display(),
                     fault.words()
                 );
@@ -300,7 +300,7 @@ impl Checkpoints<'_> {
         }
     }
 
-    /// Whether there is something that a run can go on from, of whichever run.
+    /// Whether there is a checkpoint to resume from, of any run.
     #[must_use]
     pub fn exist(&self) -> bool {
         let states = PLACES.map(|name| self.folder.join(name).join(STATE));
@@ -333,8 +333,8 @@ impl Checkpoints<'_> {
     }
 }
 
-/// What is found of a place with a file that cannot be used. Too little memory to read one ends the search:
-/// an older place would take as much.
+/// The outcome for a place with an unusable file. Too little memory to read one ends the search: an older place
+/// would take as much.
 fn at_fault<T>(path: PathBuf, fault: Fault) -> Result<std::result::Result<T, (PathBuf, Fault)>> {
     match fault {
         Fault::Memory(refused) => Err(refused.into()),
@@ -356,7 +356,7 @@ impl Place {
         let content = read(path, with_buffers)?;
         match content.stamp == self.stamp {
             true => Ok(content),
-            false => Err(Fault::Damaged("it is of another iteration than the others".to_owned())),
+            false => Err(Fault::Damaged("it is from another iteration than the others".to_owned())),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Files that tell what they are of, and whether they are as they were written.
+//! Checkpoint files with a header and a checksum.
 //!
 //! A file has, all numbers as little-endian 64-bit ones, the [magic number](MAGIC), the length of the head, the number
 //! of buffers and their lengths; then the head (a [`Stamp`], the name of the file and a value, [packed](crate::exchange)), the values of
@@ -20,18 +20,18 @@ const MAGIC: &[u8; 8] = b"VXSTATE2";
 /// Bytes of a checksum.
 const SUM: u64 = 32;
 
-/// What a file is of. Files of one stamp have the same bytes, whoever wrote them.
+/// The stamp of a file. Files of one stamp have the same bytes, whoever wrote them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Stamp {
-    /// The checksum of what the run is of.
+    /// The checksum of the run's identity.
     pub(super) key: String,
     /// The kind of device, such as `cpu`.
     pub(super) device: String,
-    /// How far the run had come: scales that were over, iterations, energies of the scale.
+    /// The progress of the run: completed scales, iterations, energies of the scale.
     pub(super) at: [u64; 3],
 }
 
-/// What is in a file.
+/// The content of a file.
 #[derive(Debug)]
 pub(super) struct Content<T> {
     pub(super) stamp: Stamp,
@@ -44,14 +44,14 @@ pub(super) struct Content<T> {
 pub(super) enum Fault {
     /// There is none.
     Missing,
-    /// It is not as it was written, in words.
+    /// It is damaged, with a description.
     Damaged(String),
-    /// There is no memory to read it: no fault of the file.
+    /// There is not enough memory to read it: no fault of the file.
     Memory(OutOfMemory),
 }
 
 impl Fault {
-    /// The same in words.
+    /// A description of the same.
     pub(super) fn words(&self) -> String {
         match self {
             Self::Missing => "it is missing".to_owned(),
@@ -71,7 +71,7 @@ impl From<io::Error> for Fault {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound => Self::Missing,
-            io::ErrorKind::UnexpectedEof => Self::Damaged("it ends early".to_owned()),
+            io::ErrorKind::UnexpectedEof => Self::Damaged("it is truncated".to_owned()),
             kind => Self::Damaged(format!("it cannot be read: {kind}")),
         }
     }
@@ -87,7 +87,7 @@ pub(super) fn write<T: Serialize>(
     write_as(path, &name_of(path), stamp, value, buffers)
 }
 
-/// The name that is in a file, so that one that was put in the place of another is seen.
+/// The name stored in a file, so that a file put in place of another is noticed.
 fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
@@ -147,11 +147,11 @@ pub(super) fn read<T: DeserializeOwned>(
         Ok(u64::from_le_bytes(word))
     };
     if number(&mut file)? != u64::from_le_bytes(*MAGIC) {
-        return Err(damaged("it is not a file of a checkpoint of this version"));
+        return Err(damaged("it is not a checkpoint file of this version"));
     }
     // What the numbers say has to be the size of the file before room is made for it.
     let (head, count) = (number(&mut file)?, number(&mut file)?);
-    let sizes = || damaged("its size is not what its beginning says");
+    let sizes = || damaged("its size does not match its header");
     if count > size / 8 {
         return Err(sizes());
     }
@@ -174,21 +174,21 @@ pub(super) fn read<T: DeserializeOwned>(
     } else {
         let rest = 4 * values.unwrap_or(0);
         if io::copy(&mut (&mut file).take(rest), &mut io::sink())? != rest {
-            return Err(damaged("it ends early"));
+            return Err(damaged("it is truncated"));
         }
     }
     let (mut file, sum) = file.finish();
     let mut kept = [0; SUM as usize];
     file.read_exact(&mut kept)?;
     if kept != sum {
-        return Err(damaged("its content does not have the checksum that it had"));
+        return Err(damaged("its content does not match its checksum"));
     }
     match unpack::<(Stamp, String, T)>(&text) {
         Ok((_, name, _)) if name != name_of(path) => {
-            Err(Fault::Damaged(format!("it is what was written as '{name}'")))
+            Err(Fault::Damaged(format!("it was written as '{name}'")))
         }
         Ok((stamp, _, value)) => Ok(Content { stamp, value, buffers }),
-        Err(_) => Err(damaged("it is of another version")),
+        Err(_) => Err(damaged("it is from another version")),
     }
 }
 

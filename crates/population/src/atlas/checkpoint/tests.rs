@@ -74,7 +74,7 @@ fn the_last_whole_one_is_found() {
 
     let other = Checkpoints { key: "another run", ..all.clone() };
     let said = last(&other, &Silent).unwrap_err().to_string();
-    assert!(said.contains("other images or options"), "{said}");
+    assert!(said.contains("different images or options"), "{said}");
     let other = Checkpoints { device: "cuda", ..all.clone() };
     let error = last(&other, &Silent).unwrap_err();
     assert!(error.to_string().contains("made on the device 'cpu'"), "{error}");
@@ -134,7 +134,7 @@ fn of_two_places_the_newest_whole_one_serves() {
     half.write_subject(0, &[9.0], &[]).unwrap();
     flip("a/template.state");
     let error = last(&all, &Silent).unwrap_err();
-    assert!(error.to_string().contains("no checkpoint is whole"), "{error}");
+    assert!(error.to_string().contains("no checkpoint is intact"), "{error}");
     assert!(matches!(error, PopulationError::Damaged { .. }), "{error:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Subjects that are not on the device, and their way to it and back.
+//! Subjects that are not on the device, and their transfer to it and back.
 
 use crate::error::{PopulationError, Result};
 use std::fs::{self, File};
@@ -29,8 +29,8 @@ pub(in crate::atlas) enum Away {
     Disk(Chest),
 }
 
-/// A folder for subjects in that for scratch, which other runs may use at the same time. What killed ones left
-/// there goes.
+/// A folder for subjects inside the scratch folder, which other runs may use at the same time. Leftovers of killed
+/// runs are removed.
 pub(in crate::atlas) fn own_folder(scratch: &Path) -> Result<HiddenFolder> {
     remove_abandoned(scratch);
     HiddenFolder::new_in(scratch).map_err(|e| failed(scratch, "write to", &e))
@@ -223,7 +223,7 @@ impl HostPack {
         Ok(())
     }
 
-    /// Makes room for what steps changed, or all of what the device has.
+    /// Makes room for the buffers that steps changed, or for all of the subject's buffers.
     pub(in crate::atlas) fn fit_to<D: Transfer>(
         &mut self,
         device: &D,

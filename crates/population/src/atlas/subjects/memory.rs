@@ -1,5 +1,4 @@
-//! Where the subjects of an atlas are between their turns: on the device, in the memory of the host, or on
-//! disk.
+//! Where subjects are kept between their turns: on the device, in host memory, or on disk.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -8,7 +7,7 @@ use std::str::FromStr;
 use voxalign_image::memory::amount;
 use voxalign_options::{Parameters, text_value};
 
-/// What memory an atlas may take.
+/// The memory that an atlas may take.
 #[derive(Debug, Clone, PartialEq, Eq, Parameters)]
 pub struct MemoryOptions {
     /// Memory that may be used on each device, such as 20GiB; subjects that do not fit are streamed at every iteration
@@ -76,9 +75,9 @@ pub enum Level {
 /// Where the subjects of one device are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryPlan {
-    /// How many subjects the device works on.
+    /// The number of subjects of the device.
     pub subjects: usize,
-    /// How many of them stay on it; the others are streamed at every iteration.
+    /// The number of them that stay on it; the others are streamed at every iteration.
     pub resident: usize,
     /// Where the others are.
     pub level: Level,
@@ -92,7 +91,7 @@ pub struct MemoryPlan {
     pub away_bytes: u64,
 }
 
-/// What the subjects of a device need, bytes.
+/// The needs of the subjects of a device, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::atlas) struct Needs {
     pub(in crate::atlas) subjects: usize,
@@ -102,7 +101,7 @@ pub(in crate::atlas) struct Needs {
     pub(in crate::atlas) warped: u64,
     /// Its images at full resolution.
     pub(in crate::atlas) images: u64,
-    /// What all share.
+    /// Shared by all.
     pub(in crate::atlas) shared: u64,
 }
 
@@ -110,7 +109,7 @@ pub(in crate::atlas) struct Needs {
 pub(in crate::atlas) const SLOTS: usize = 3;
 
 impl MemoryPlan {
-    /// The best that fits into so many bytes of the device and of the host, where these are known.
+    /// The best plan that fits into this many bytes of the device and of the host, where these are known.
     pub(in crate::atlas) fn new(needs: &Needs, device: Option<u64>, host: Option<u64>) -> Self {
         let count = needs.subjects as u64;
         let mut plan = Self {
@@ -166,7 +165,7 @@ impl fmt::Display for MemoryPlan {
         };
         write!(
             f,
-            "{} of {} subjects stay on the device ({} with what they share), {} are streamed from \
+            "{} of {} subjects stay on the device ({} including what they share), {} are streamed from \
              {level} at every iteration ({})",
             self.resident,
             self.subjects,

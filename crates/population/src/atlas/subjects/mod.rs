@@ -1,5 +1,5 @@
-//! Subjects before their deformation, and between its steps: where their images come from and how they are prepared, where they are
-//! kept.
+//! Subjects before their deformation and between its steps: the source of their images, their preparation, and
+//! where they are kept.
 
 pub(super) mod away;
 pub(super) mod memory;

@@ -1,4 +1,4 @@
-//! Images of subjects as they are worked on: calibrated, on the device.
+//! Prepared images of subjects: calibrated, on the device.
 
 use super::source::Images;
 use crate::error::{PopulationError, Result};
@@ -14,8 +14,8 @@ use voxalign_register::{RegisterError, Role};
 /// The images of a subject at full resolution.
 pub(in crate::atlas) struct Prepared<D: Device> {
     pub(in crate::atlas) images: Vec<DeviceImage<D>>,
-    /// What counts of them, where that is not all: its mask, and where a field of view that ends within
-    /// tissue shows something.
+    /// The voxels that count, where not all do: those inside its mask, and inside a field of view that ends within
+    /// tissue.
     pub(in crate::atlas) mask: Option<DeviceImage<D>>,
 }
 

@@ -1,4 +1,4 @@
-//! Where the images of an atlas come from.
+//! Sources of the images of an atlas.
 
 use crate::atlas::geometry::Geometry;
 use crate::error::{PopulationError, Result};
@@ -17,12 +17,12 @@ pub struct Images {
     pub as_they_are: Vec<usize>,
 }
 
-/// What is known of a subject before its images are read.
+/// Facts about a subject before its images are read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Subject {
     /// Its name, for messages and folders.
     pub name: String,
-    /// What it counts among the others, above 0.
+    /// Its weight among the others, above 0.
     pub weight: f64,
     /// From the world of the atlas to that of its images.
     pub affine: Affine,
@@ -31,7 +31,7 @@ pub struct Subject {
 /// How large the images of a subject are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// How many images there are.
+    /// The number of images.
     pub channels: usize,
     /// Voxels of all of them together.
     pub voxels: u64,
@@ -58,12 +58,12 @@ pub trait Source: Sync {
         Ok(Size { channels: loaded.channels.len(), voxels })
     }
 
-    /// What the subjects have beside images, each of them in the order of [`subjects`](Self::subjects).
+    /// The geometry of the subjects besides images, each item in the order of [`subjects`](Self::subjects).
     fn geometry(&self) -> &[Geometry] {
         &[]
     }
 
-    /// What messages call its images.
+    /// The name of its images in messages.
     fn label(&self, subject: usize) -> PathBuf {
         self.subjects().get(subject).map(|s| PathBuf::from(&s.name)).unwrap_or_default()
     }
@@ -85,7 +85,7 @@ impl InMemory {
         Self { subjects, images, geometry: Vec::new() }
     }
 
-    /// With what they have beside images, in the same order.
+    /// With their geometry, in the same order.
     #[must_use]
     pub fn with_geometry(self, geometry: Vec<Geometry>) -> Self {
         Self { geometry, ..self }

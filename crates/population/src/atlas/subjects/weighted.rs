@@ -1,4 +1,4 @@
-//! Some of the subjects of a source, with other weights.
+//! A selection of the subjects of a source, with other weights.
 
 use super::source::{Images, Size, Source, Subject};
 use crate::atlas::geometry::Geometry;

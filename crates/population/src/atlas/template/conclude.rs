@@ -1,4 +1,4 @@
-//! What is made of the deformations once the iterations are over.
+//! The results of an atlas after the last iteration.
 
 use super::measures::{correlation_with_others, entropy, gradient_energy, information_of_others};
 use crate::atlas::cohort::{Cohort, Stop};

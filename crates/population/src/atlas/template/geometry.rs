@@ -81,7 +81,7 @@ impl<D: Device, M: CohortModel<D>> Cohort<'_, D, M> {
         Ok(())
     }
 
-    /// Looks how much of the template is the object, at the beginning of a scale.
+    /// Measures the fraction of the template that is the object, at the beginning of a scale.
     pub(in crate::atlas) fn look_at_object(&mut self) -> Result<()> {
         if !self.has_geometry() {
             return Ok(());

@@ -37,8 +37,8 @@ pub fn most_frequent(labels: &[LabelMap]) -> Option<LabelMap> {
     most_weight(labels, &vec![1.0; labels.len()])
 }
 
-/// The label of the most weight at each voxel, of several the smallest: each map counts what its
-/// weight says. None without maps, or with another number of weights.
+/// The label with the most weight at each voxel, the smallest of several: each map is counted with its weight. None
+/// without maps, or if the number of weights differs.
 #[must_use]
 pub fn most_weight(labels: &[LabelMap], weights: &[f64]) -> Option<LabelMap> {
     let first = labels.first().filter(|_| weights.len() == labels.len())?;

@@ -1,4 +1,4 @@
-//! Numbers of images on the device.
+//! Measures of images on the device.
 
 use crate::error::Result;
 use voxalign_compute::Device;
@@ -64,15 +64,15 @@ fn taken(part: f64) -> f64 {
     if part < ALONE { part } else { 0.0 }
 }
 
-/// What a subject has of the mean at most where there are others.
+/// The largest share of a subject in the mean where there are others.
 const ALONE: f64 = 0.999;
 /// Bins of the information along either axis.
 const BINS_TOLD: usize = 32;
 /// The part of the values that bins end at.
 const HIGHEST: f64 = 0.999;
 
-/// The information that an image of a subject and the mean of the others have of each other within the tissue of that mean, nats: an
-/// outline that fits tells nothing of it. Values are from 0 to about 1; those of tissue are above `tissue`.
+/// The mutual information of an image of a subject and the mean of the others within the tissue of that mean, nats:
+/// an outline that fits does not contribute. Values are from 0 to about 1; those of tissue are above `tissue`.
 pub(in crate::atlas) fn information_of_others(
     own: &[f32],
     mean: &[f32],

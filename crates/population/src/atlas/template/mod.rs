@@ -1,4 +1,4 @@
-//! What is made of all subjects: the template with its geometry, its labels, and how sharp it is.
+//! The template: the mean of all subjects, with its geometry, its labels and its sharpness.
 
 pub(super) mod conclude;
 mod geometry;

@@ -1,4 +1,4 @@
-//! Middle slices of a template, kept while it sharpens.
+//! Middle slices of a template, kept as it sharpens.
 
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use voxalign_image::{Affine, Grid, Index, Vector3, Volume, World};
 /// The middle slices of a template before an iteration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// How many times longer voxels were than those of the finest grid.
+    /// The ratio of voxel lengths to those of the finest grid.
     pub factor: usize,
     /// The number of the iteration at its scale, from 0; that of the template before it, as in
     /// [`Sharpness`](crate::atlas::Sharpness).

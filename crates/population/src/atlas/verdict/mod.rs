@@ -11,7 +11,7 @@ use voxalign_options::{Text, text};
 use voxalign_register::limits::ATLAS;
 use voxalign_register::{Check, Remedy, Verdict};
 
-/// What is judged of a subject.
+/// The findings on a subject.
 #[derive(Debug, Clone, Copy)]
 pub struct Judged<'a> {
     /// Its name.
@@ -37,11 +37,10 @@ pub fn judge(atlas: &Atlas, subjects: &[Judged<'_>]) -> (Verdict, Vec<bool>) {
     let [told, tells] = [0, 1].map(|when| mean(&atlas.information, when));
     let gained = if gain > ATLAS.gain_of_correlation || told < ATLAS.tells {
         let asked = format!("above {}", ATLAS.gain_of_correlation);
-        let name = "gain of the mean correlation of each with the others";
+        let name = "gain in mean correlation of each subject with the others";
         Check::new(name, gain, asked, gain > ATLAS.gain_of_correlation)
     } else {
-        let name =
-            "information of the others within the tissue, as a part of that after affine alignment";
+        let name = "information about the others within the tissue, as a fraction of that after affine alignment";
         Check::at_least(name, tells / told, ATLAS.gain)
     };
     let unbiased = Check::at_most("root mean square of the mean log Jacobian", bias, ATLAS.bias);
@@ -51,7 +50,7 @@ pub fn judge(atlas: &Atlas, subjects: &[Judged<'_>]) -> (Verdict, Vec<bool>) {
     let gone = lost(&after);
     let gone = subjects.iter().zip(gone).filter(|(_, gone)| *gone);
     let gone: Vec<String> = gone.map(|(s, _)| s.name.to_owned()).collect();
-    let there = Check::none("subjects that lie elsewhere than the template", gone.len() as u64);
+    let there = Check::none("subjects that are not aligned with the template", gone.len() as u64);
     let (belong, unlike) = belonging(subjects, &after, &information);
     let checks = vec![
         belong,
@@ -67,8 +66,8 @@ pub fn judge(atlas: &Atlas, subjects: &[Judged<'_>]) -> (Verdict, Vec<bool>) {
         subjects.iter().zip(told).zip(&unlike).filter(|(_, unlike)| **unlike)
     {
         remarks.push(text!(
-            "'{}' is unlike the others: its correlation with their mean is {:.3}, and within the tissue it has {:.2} nats of \
-             information of it (median {:.2}); look at it, and leave it out if it does not belong there",
+            "'{}' is unlike the others: its correlation with their mean is {:.3}, and they share {:.2} nats of \
+             information within the tissue (median {:.2}); inspect it, and leave it out if it does not belong there",
             subject.name,
             correlation[1],
             nats,
@@ -87,8 +86,9 @@ pub fn judge(atlas: &Atlas, subjects: &[Judged<'_>]) -> (Verdict, Vec<bool>) {
     (Verdict::new(checks, remarks), unlike)
 }
 
-/// Whether all subjects belong to the others, given how each correlates with them and what information it has of them: none tells little of
-/// them, and the affine registration of each to the mean is good. And which are unlike, which may be for what is cut off.
+/// Whether all subjects belong together, given the correlation of each with the others and the information that
+/// they share: each shares enough, and the affine registration of each to the mean is good. Also returns which are
+/// unlike the others, which may be because they are cropped.
 fn belonging(
     subjects: &[Judged<'_>],
     correlations: &[f64],
@@ -112,11 +112,11 @@ fn belonging(
         .zip(&apart)
         .filter(|(s, apart)| **apart || s.affine.is_some_and(|v| !v.good));
     let names: Vec<String> = strange.map(|(s, _)| s.name.to_owned()).collect();
-    let check = Check::none("subjects that do not belong to the others", names.len() as u64);
+    let check = Check::none("subjects that do not belong with the others", names.len() as u64);
     (check.of(names).or(Remedy::LookAtSubjects), unlike)
 }
 
-/// What to say of subjects that are one image: the same numbers give the same bits.
+/// Remarks on subjects that are the same image: the same numbers give the same bits.
 fn copies(subjects: &[Judged<'_>], correlations: &[[f64; 2]]) -> Vec<String> {
     let mut said = Vec::new();
     for (i, (one, own)) in subjects.iter().zip(correlations).enumerate() {
@@ -124,7 +124,7 @@ fn copies(subjects: &[Judged<'_>], correlations: &[[f64; 2]]) -> Vec<String> {
         let same = |c: &[f64; 2]| c == own && own[0] != own[1];
         if let Some((other, _)) = others.find(|(_, c)| same(c)) {
             said.push(format!(
-                "'{}' and '{}' are one image, which counts twice",
+                "'{}' and '{}' are the same image, which counts twice",
                 one.name, other.name
             ));
         }
@@ -173,7 +173,7 @@ mod tests {
         let (passed, words) = named(&three, &[0.99, 0.8, 0.99]);
         assert!(!passed && words.ends_with(": noise"), "{words}");
         let said = copies(&three, &[[0.9, 0.95], [0.8, 0.85], [0.9, 0.95]]);
-        assert_eq!(said, ["'a' and 'c' are one image, which counts twice"]);
+        assert_eq!(said, ["'a' and 'c' are the same image, which counts twice"]);
         // Without a deformation nothing is known.
         assert!(copies(&three, &[[1.0; 2]; 3]).is_empty());
     }

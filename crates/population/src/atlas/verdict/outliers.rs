@@ -1,10 +1,9 @@
-//! Subjects that are unlike the others.
+//! Outlier detection among subjects.
 
 use voxalign_register::limits::ATLAS;
 
-/// Which of the correlations with the template are far below the others: by more than six times the
-/// median distance from the median (about four standard deviations), and more than 0.02. Of fewer than
-/// four none can be told.
+/// Which of the correlations with the template are far below the others: by more than six times the median distance
+/// from the median (about four standard deviations), and more than 0.02. None among fewer than four.
 #[must_use]
 pub fn outlying(correlations: &[f64]) -> Vec<bool> {
     if correlations.len() < ATLAS.fewest {
@@ -18,7 +17,7 @@ pub fn outlying(correlations: &[f64]) -> Vec<bool> {
         .collect()
 }
 
-/// Values as parts of the median of the others; no numbers where there are fewer than two of these.
+/// Values as fractions of the median of the others; NaN where there are fewer than two of these.
 #[must_use]
 pub(super) fn beside_others(values: &[f64]) -> Vec<f64> {
     let one = |i: usize| {
@@ -41,8 +40,8 @@ pub(super) fn median(mut values: Vec<f64>) -> f64 {
     if n.is_multiple_of(2) { 0.5 * (values[n / 2 - 1] + values[n / 2]) } else { values[n / 2] }
 }
 
-/// Which of some subjects the alignment has lost, given how each correlates with the template: not only
-/// [unlike the others](outlying), but elsewhere than they are. Of fewer than three nobody can tell.
+/// Which subjects the alignment has lost, given the correlation of each with the template: not only [unlike the
+/// others](outlying), but in another place. None among fewer than three.
 #[must_use]
 pub(super) fn lost(correlations: &[f64]) -> Vec<bool> {
     let mut known: Vec<f64> = correlations.iter().copied().filter(|c| c.is_finite()).collect();

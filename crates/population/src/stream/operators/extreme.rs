@@ -1,4 +1,4 @@
-//! The largest and the smallest of all images, voxel by voxel, and of all voxels.
+//! Maximum and minimum over all images, voxel by voxel, and over all voxels.
 
 use super::{Miso, Stack};
 use crate::error::Result;

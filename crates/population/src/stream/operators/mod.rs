@@ -1,5 +1,5 @@
-//! Operators over many images (Ha 2011, section 4.3.1): [`Mimo`] makes an image of each, [`Miso`] one thing
-//! of all, [`SlidingWindow`] an image of each and its neighbours.
+//! Operators over many images (Ha 2011, section 4.3.1): [`Mimo`] makes an image of each, [`Miso`] one result of
+//! all, [`SlidingWindow`] an image of each and its neighbours.
 
 mod correlation;
 mod energy;
@@ -24,14 +24,14 @@ pub use window::WindowMean;
 use crate::error::{PopulationError, Result};
 use voxalign_compute::{Device, Dims};
 
-/// What is known of the images before they are there.
+/// Facts about the images before they are loaded.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stack {
     /// Sizes, voxels.
     pub dims: Dims,
     /// Spacing, mm.
     pub spacing: [f64; 3],
-    /// How many images there are.
+    /// The number of images.
     pub count: usize,
 }
 
@@ -54,8 +54,8 @@ pub trait Mimo<D: Device>: Sync {
     /// Too little memory; an option that does not suit the images.
     fn workspace(&self, device: &D, stack: &Stack) -> Result<Self::Work>;
 
-    /// Whether numbers are brought to the host in the middle, by [`measure`](Self::measure): a host
-    /// program of one thread would stand still for it.
+    /// Whether numbers are downloaded to the host in the middle, by [`measure`](Self::measure): a single-threaded
+    /// host program would stall for it.
     fn synchronises(&self) -> bool {
         false
     }
@@ -86,7 +86,7 @@ pub trait Mimo<D: Device>: Sync {
 /// Multiple inputs, a single output: an image or a few numbers. The result is the same for any order of the
 /// images.
 pub trait Miso<D: Device>: Sync {
-    /// What has been made of the images so far.
+    /// The accumulated result so far.
     type State: Send;
     /// The result.
     type Output;
@@ -131,7 +131,7 @@ pub trait SlidingWindow<D: Device>: Sync {
     /// Memory that is made once for each queue.
     type Work: Send;
 
-    /// How many neighbours to each side are looked at.
+    /// The number of neighbours used on each side.
     fn radius(&self) -> usize;
 
     /// As [`Mimo::workspace`].

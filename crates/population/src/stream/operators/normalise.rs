@@ -1,4 +1,4 @@
-//! Images brought to common intensities.
+//! Intensity normalisation.
 
 use super::{Mimo, Stack, option};
 use crate::error::Result;
@@ -6,7 +6,7 @@ use voxalign_compute::Device;
 use voxalign_compute::ops::elementwise::{Expr, constant, param, scalar, select, x};
 use voxalign_compute::ops::reduce::Reduction;
 
-/// What an image is brought to.
+/// The target of the normalisation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Target {
     /// Intensities from the first to the second, linearly; a constant image gets the first.
@@ -21,7 +21,7 @@ pub enum Numbers {
     /// They stay on the device, and nothing waits.
     #[default]
     OnDevice,
-    /// They are brought to the host, which forces a synchronisation.
+    /// They are downloaded to the host, which forces a synchronisation.
     OnHost,
 }
 
@@ -42,7 +42,7 @@ impl Normalise {
     }
 }
 
-/// `(v − lowest) / (highest − lowest)`, brought to the range.
+/// `(v − lowest) / (highest − lowest)`, scaled to the range.
 fn into_range(low: f32, high: f32, lowest: &Expr, highest: &Expr) -> Expr {
     let width = highest - lowest;
     let part = (x(0) - lowest) / &width;

@@ -1,4 +1,4 @@
-//! Images smoothed by a Gaussian.
+//! Gaussian smoothing.
 
 use super::{Mimo, Stack, option};
 use crate::error::Result;

@@ -1,4 +1,4 @@
-//! The variance of each voxel over all images.
+//! The variance over all images, voxel by voxel.
 
 use super::{Miso, Stack, option};
 use crate::error::{PopulationError, Result};

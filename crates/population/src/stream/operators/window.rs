@@ -1,4 +1,4 @@
-//! The mean over a window of the series.
+//! The mean over a sliding window of the series.
 
 use super::{SlidingWindow, Stack, Window};
 use crate::error::Result;
@@ -8,7 +8,7 @@ use voxalign_compute::ops::elementwise::{param, x};
 /// The mean of image `k` and its `radius` neighbours to each side; of fewer at the ends of the series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WindowMean {
-    /// How many neighbours to each side.
+    /// The number of neighbours on each side.
     pub radius: usize,
 }
 

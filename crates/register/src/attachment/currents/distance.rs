@@ -1,4 +1,4 @@
-//! The distance of two shapes as currents or varifolds, and what moving one of them changes.
+//! The squared distance between two shapes as currents or varifolds, and its derivative in the moving one.
 //!
 //! An element `i` of a shape is a Dirac mass with the moment `α_i` at its centre `c_i`. Two shapes have the inner
 //! product `⟨A, B⟩ = Σ_ij k(c_i, c_j) α_i · β_j`, and the squared distance `|A − B|² = ⟨A, A⟩ − 2 ⟨A, B⟩ + ⟨B, B⟩`
@@ -33,18 +33,18 @@ pub use sums::{Summation, Sums, TooLarge, decide, too_large};
 /// a step late, and it may go on meanwhile.
 const AHEAD: f64 = 0.5;
 
-/// What is summed for every element of the shape that moves.
+/// Sums for every element of the moving shape.
 struct Found<D: Device> {
     by_moment: D::Buffer<f32>,
     by_centre: D::Buffer<f32>,
 }
 
-/// A grid with the masses of what stays.
+/// A grid with the masses of the fixed shape.
 struct OnGrid<D: Device> {
     mesh: ParticleMesh<D>,
     target: D::Buffer<f32>,
     masses: D::Buffer<f32>,
-    /// How far a shape may go before it leaves its room, mm.
+    /// How far a shape may move before it leaves its grid, mm.
     room: f64,
 }
 
@@ -56,12 +56,12 @@ pub struct ShapeDistance<D: Device> {
     topology: Option<Topology<D>>,
     /// From where coordinates on the device count, mm.
     origin: Vector3<f64>,
-    /// Centres of what moves, where its vertices are not they; on a grid they are in voxels from then on.
+    /// Centres of the moving elements, where these are not its vertices; in voxels after they were put on a grid.
     centres: D::Buffer<f32>,
     points: Option<D::Buffer<f32>>,
     moments: D::Buffer<f32>,
     found: Found<D>,
-    /// What the target adds, pair by pair.
+    /// The contribution of the target, pair by pair.
     by_target: Option<Found<D>>,
     target: Placed<D>,
     /// `⟨B, B⟩`
@@ -71,7 +71,7 @@ pub struct ShapeDistance<D: Device> {
     bounds: D::Buffer<f64>,
     /// Where the shape was at the last step.
     last: Option<Arriving>,
-    /// What sums were made by at first, and `⟨B, B⟩` then.
+    /// The method of the sums at first, and `⟨B, B⟩` then.
     first: (Sums, f64),
     /// Whether the grid is another one than that at first.
     is_other: bool,
@@ -271,7 +271,7 @@ impl<D: Device> ShapeDistance<D> {
         RegisterError::option(
             "shape",
             value,
-            format!("give {} finite places, mm", self.shape.vertices().len()),
+            format!("give {} finite positions, mm", self.shape.vertices().len()),
         )
     }
 

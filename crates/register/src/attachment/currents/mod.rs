@@ -1,4 +1,5 @@
-//! Surfaces, curves and points without correspondence: currents, and varifolds where their orientation cannot be trusted.
+//! Surfaces, curves and points without correspondence: currents, and varifolds where the orientation is
+//! unreliable.
 //!
 //! A shape is compared with another one as what both do to a smooth vector field (J. Glaunès, 2005; L. K. Ha, 2011,
 //! section 3.2.2): no vertex belongs to another, and the two may have any numbers of them. [`ShapeDistance`] has the
@@ -23,7 +24,7 @@ use voxalign_compute::Device;
 use voxalign_compute::ops::pairwise::{KernelShape, RadialKernel};
 use voxalign_image::Grid;
 
-/// What a pair of shapes is compared by.
+/// How a pair of shapes is compared.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ShapeOptions {
     /// How the kernel falls off.
@@ -31,7 +32,7 @@ pub struct ShapeOptions {
     /// Its width at full resolution, mm. At a coarser scale it is wider by the factor of the scale, so that
     /// what is far apart finds each other first.
     pub width: f64,
-    /// What the energy is multiplied by.
+    /// The factor of the energy.
     pub weight: f64,
     /// How sums over pairs are made.
     pub summation: Summation,
@@ -44,9 +45,9 @@ impl Default for ShapeOptions {
     }
 }
 
-/// A pair of shapes that pull at each other, with the energy `w |φ(F) − M|² / (|F|² + |M|²)`: from `w` where they are
-/// far apart beside the width of the kernel, to 0 where they are the same. Models that treat both sides alike have
-/// the mean of that and of `w |F − φ⁻¹(M)|² / (|F|² + |M|²)`.
+/// A pair of shapes that attract each other, with the energy `w |φ(F) − M|² / (|F|² + |M|²)`: from `w` where they
+/// are far apart relative to the kernel width, to 0 where they are the same. Models that treat both sides alike
+/// have the mean of this and `w |F − φ⁻¹(M)|² / (|F|² + |M|²)`.
 ///
 /// Vertices of the fixed shape are carried to the moving world by the same map that samples the moving image, with the same
 /// interpolation, so that images and geometry move consistently.
@@ -56,7 +57,7 @@ pub struct Shapes<D: Device> {
     at_scale: Option<AtScale<D>>,
 }
 
-/// What is compared at a scale.
+/// State at one scale.
 struct AtScale<D: Device> {
     places: [Places<D>; 2],
     /// The fixed shape carried to the moving world, and the moving one to the fixed world.
@@ -80,7 +81,7 @@ impl<D: Device> Shapes<D> {
         }
         if !fixed.is_like(&moving) {
             let remedy = "compare surfaces with surfaces, curves with curves, points with points";
-            return refused("shape", "a pair made of different elements".to_owned(), remedy);
+            return refused("shape", "a pair of shapes with different elements".to_owned(), remedy);
         }
         Ok(Self { shapes: [fixed, moving], options, at_scale: None })
     }

@@ -36,7 +36,7 @@ pub fn usual(shape: KernelShape) -> f64 {
     }
 }
 
-/// What the kernel has lost where the torus closes.
+/// The kernel's value that is lost where the torus closes.
 const NOTHING: f64 = 1e-7;
 /// The most voxels of a grid.
 pub(super) const MOST_VOXELS: usize = 1 << 28;
@@ -81,7 +81,8 @@ impl MeshGrid {
         let enough = kernel.width >= least * spacing * (1.0 - 1e-9);
         if !enough {
             return Err(refused(format!(
-                "a grid of {spacing} mm takes kernels from {} mm on; give a wider kernel, a finer grid, or sum exactly",
+                "a grid of {spacing} mm needs a kernel of at least {} mm; give a wider kernel or a finer grid, \
+                 or sum exactly",
                 least * spacing
             )));
         }
@@ -106,7 +107,7 @@ impl MeshGrid {
         if !fits {
             let extent = (0..3).map(|a| bounds[1][a] - bounds[0][a]).fold(0.0, f64::max);
             return Err(refused(format!(
-                "a grid of {spacing} mm around points of an extent of {extent:.0} mm would have more than \
+                "a grid of {spacing} mm around points that span {extent:.0} mm would have more than \
                  {MOST_VOXELS} voxels; give a wider kernel or a coarser grid"
             )));
         }
@@ -197,7 +198,7 @@ impl<D: Device> ParticleMesh<D> {
         Ok(device.splat(masses, points, None, self.lattice(), scheme, out)?)
     }
 
-    /// What masses on voxels become by the kernel, there.
+    /// The convolution of masses on voxels with the kernel, in place.
     ///
     /// # Errors
     /// What fails on the device.
@@ -209,7 +210,8 @@ impl<D: Device> ParticleMesh<D> {
         Ok(&self.values)
     }
 
-    /// What was convolved last, at points, and the derivative in the points of its product with `moments`, by voxels.
+    /// The result of the last convolution at points, and the derivative of its product with `moments` in the
+    /// points, in voxels.
     ///
     /// # Errors
     /// What fails on the device.

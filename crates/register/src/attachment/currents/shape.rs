@@ -1,10 +1,10 @@
-//! What of a mesh is compared: its elements, with or without their orientation.
+//! The elements of a mesh that currents and varifolds compare, with or without their orientation.
 
 use crate::error::{RegisterError, Result};
 use voxalign_compute::ops::simplices::Element;
 use voxalign_image::Vector3;
 
-/// What a shape is made of.
+/// The elements of a shape.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Elements {
     /// Points, each with a mass.
@@ -82,7 +82,7 @@ impl Shape {
         Ok(shape)
     }
 
-    /// The same elements with their vertices elsewhere, mm.
+    /// The same elements with other vertex positions, mm.
     ///
     /// # Errors
     /// Another number of vertices; one that is not finite.
@@ -100,10 +100,10 @@ impl Shape {
     /// No shapes, or ones that are not made of the same.
     pub fn union(shapes: &[&Self]) -> Result<Self> {
         let Some((first, rest)) = shapes.split_first() else {
-            return Err(wrong("a union of nothing".to_owned(), "give one shape at least"));
+            return Err(wrong("an empty union".to_owned(), "give at least one shape"));
         };
         if rest.iter().any(|other| !first.is_like(other)) {
-            let value = "a union of different elements".to_owned();
+            let value = "a union of shapes with different elements".to_owned();
             return Err(wrong(value, "unite surfaces with surfaces, curves with curves"));
         }
         let vertices = shapes.iter().flat_map(|s| &s.vertices).copied().collect();
@@ -166,7 +166,8 @@ impl Shape {
         self.len() == 0
     }
 
-    /// The part of the shape that each vertex has: of its mass, its length or its area, of which every corner of an element has the same.
+    /// The share of each vertex in the mass, length or area of the shape; the corners of an element have equal
+    /// shares.
     #[must_use]
     pub fn shares(&self) -> Vec<f64> {
         let mut shares = vec![0.0; self.vertices.len()];
@@ -192,7 +193,7 @@ impl Shape {
         shares
     }
 
-    /// The components of what is compared.
+    /// The components of the elements' values.
     #[must_use]
     pub fn components(&self) -> usize {
         match &self.elements {

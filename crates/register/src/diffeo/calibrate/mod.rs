@@ -1,5 +1,4 @@
-//! Intensities brought to a common scale: linear calibration of one image, and the histogram of one
-//! image matched to that of another.
+//! Intensity calibration: linear scaling of one image, and histogram matching of one image to another.
 //!
 //! Everything is there for values on the host and for values on a device, with the same arithmetic.
 
@@ -13,9 +12,9 @@ use voxalign_compute::ops::elementwise::{param, x};
 use voxalign_compute::{Device, DeviceBuffer};
 use voxalign_image::memory;
 
-/// Quantiles of all values that the background and the foreground are told apart by.
+/// Quantiles of all values that separate the background from the foreground.
 const RANGE: (f64, f64) = (0.01, 0.99);
-/// How far above the background, as a part of that range, the foreground begins.
+/// The foreground threshold: height above the background as a fraction of that range.
 const FOREGROUND: f64 = 0.1;
 /// Quantiles of the values that histograms are matched between.
 const ENDS: (f64, f64) = (0.001, 0.999);
@@ -51,7 +50,7 @@ fn threshold(range: Option<(f32, f32)>) -> Option<(f32, f32)> {
     (low < high && above > low).then_some((low, above))
 }
 
-/// The linear map of intensities that brings an image to 0 (its background) to 1.
+/// The linear map of intensities from 0 (the background of an image) to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// The value that becomes 0; all below it too.
@@ -133,7 +132,7 @@ impl Calibration {
         if unit > 0.0 { unit.min(1.0) } else { 0.0 }
     }
 
-    /// The value that calibration brings to `unit`; what was cut off does not come back.
+    /// The value that calibration maps to `unit`; clipped values are not recovered.
     #[must_use]
     pub fn undo(&self, unit: f32) -> f32 {
         self.background + unit * (self.top - self.background)

@@ -1,4 +1,4 @@
-//! The values of an image that count, on the host or on a device.
+//! The foreground values of an image, on the host or on a device.
 
 use crate::error::Result;
 use crate::metric::range::{counted, robust_range, robust_range_on};

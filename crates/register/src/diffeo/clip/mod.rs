@@ -1,4 +1,4 @@
-//! Clipping to what there is to align: the common box of both images (Ha 2011, section 2.3.9.1).
+//! Cropping to the object: the common bounding box of both images (Ha 2011, section 2.3.9.1).
 //!
 //! The time of a registration grows with the voxels of its grid, and much of an image is often
 //! background, where no force acts. The foreground of both images, with a guard around it, makes a
@@ -88,12 +88,12 @@ impl IndexBox {
     }
 }
 
-/// How much is kept around the foreground; by default 16 mm, and 4 voxels at least.
+/// The margin around the foreground; by default 16 mm, and at least 4 voxels.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Guard {
     /// On each side, mm. More than the anatomy is displaced, so that no force acts at the border.
     pub margin: f64,
-    /// On each side at least so many voxels.
+    /// The least number of voxels on each side.
     pub voxels: usize,
 }
 
@@ -103,14 +103,13 @@ impl Default for Guard {
     }
 }
 
-/// The part of the voxels of a slice that must be foreground for the slice to count: single bright
-/// voxels in the air (noise, broken detectors) are no reason to keep all of it.
+/// The fraction of the voxels of a slice that must be foreground for the slice to count: single bright voxels in
+/// the air (noise, broken detectors) are no reason to keep it.
 const LEAST: f64 = 1e-3;
 
 /// The smallest box with the foreground of an image, the values above a threshold such as that of
-/// [`foreground_threshold`](super::calibrate::foreground_threshold): from the first to the last
-/// slice along each axis of which at least one voxel in a thousand is foreground. `None` where
-/// there is no such slice.
+/// [`foreground_threshold`](super::calibrate::foreground_threshold): from the first to the last slice along each
+/// axis in which at least one voxel in a thousand is foreground. `None` if there is no such slice.
 #[must_use]
 pub fn foreground_box<'a>(image: impl Into<ImageView<'a>>, above: f32) -> Option<IndexBox> {
     let image = image.into();
@@ -281,7 +280,7 @@ fn shifted_along(axis: usize, by: f64) -> AffineMap {
     map
 }
 
-/// How far each voxel of a grid is from a box, as a part of `reach` (mm), at most 1.
+/// The distance of each voxel of a grid from a box, as a fraction of `reach` (mm), at most 1.
 fn distances(whole: &Grid, at: &IndexBox, reach: f64) -> Result<Vec<f32>> {
     let (dims, spacing, end) = (whole.dims(), whole.spacing(), at.end());
     // Along each axis: the square of the distance in mm.

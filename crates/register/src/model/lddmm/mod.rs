@@ -84,13 +84,13 @@ struct Work<D: Device> {
     checkpoints: Vec<D::Buffer<f32>>,
 }
 
-/// What the energies of points are in the gradient of velocities.
+/// The weights of the energies of points in the gradient of velocities.
 struct Stiff<D: Device> {
     /// How stiff they are, once for each component of the velocity: see [`Work::stiffness`].
     along: D::Buffer<f32>,
 }
 
-/// What descent keeps of a path from one step to the next.
+/// The state of descent along a path from one step to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Pace {
     /// The factor of the gradient; none before it is set by the first gradient of a scale.
@@ -168,7 +168,7 @@ impl Kind for Lddmm {
             return Ok(());
         }
         let remedy =
-            "it defines no norm of the velocity, which LDDMM minimises; use fft, sor, cg or hybrid";
+            "it defines no norm of the velocity for LDDMM to minimise; use fft, sor, cg or hybrid";
         Err(OptionError::value("solver", solver.name(), remedy))
     }
 }

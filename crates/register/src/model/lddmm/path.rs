@@ -1,4 +1,4 @@
-//! Velocities over time, and the flows along them.
+//! Time-dependent velocities, and the flows that they generate.
 
 use super::storage::{Kept, Storage};
 use crate::attachment::images::finest;
@@ -46,7 +46,7 @@ impl<D: Device> Path<D> {
         Ok(field)
     }
 
-    /// What a velocity needs to be looked at: nothing, where it is kept in single precision.
+    /// The workspace to read a velocity: nothing where it is stored in single precision.
     pub(super) fn room(&self, device: &D, len: usize) -> Result<D::Buffer<f32>> {
         let len = if self.storage == Storage::Full { 0 } else { len };
         Ok(device.alloc(len)?)

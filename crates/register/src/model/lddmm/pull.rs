@@ -1,4 +1,4 @@
-//! What pulls at the end of a path, and the forces of that on the velocities before.
+//! Data terms at the end of a path, and their gradient in the velocities along it.
 
 use super::Work;
 use super::path::Path;
@@ -215,7 +215,7 @@ impl<D: Device> Trajectories<D> {
     }
 }
 
-/// What carries points over a time step, backward in time.
+/// The map of points over a time step, backward in time.
 fn back<'a, D: Device>(path: &Path<D>, velocity: &'a D::Buffer<f32>) -> Carriage<'a, D> {
     let (lattice, scale) = (lattice(path.dims), path.step(-1.0).scale);
     Carriage { field: velocity, lattice, scale, map: IDENTITY }

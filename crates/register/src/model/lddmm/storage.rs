@@ -1,4 +1,4 @@
-//! How much of a path is kept, and how.
+//! Storage of a path: which velocities and images over time are kept, and in which precision.
 
 use crate::error::{RegisterError, Result};
 use voxalign_compute::Device;
@@ -32,8 +32,8 @@ impl Storage {
         n * (velocity * steps + images + 8 * 12 + 4 * (4 + 4 * channels))
     }
 
-    /// Checks that it fits into the memory that is free, where that is known. What is kept decides the
-    /// last digits of a result: it is chosen, and never follows from the memory of the moment.
+    /// Checks that it fits into the free memory, where that is known. The storage affects the last digits of a
+    /// result: it is chosen by the user, and never follows from the memory of the moment.
     ///
     /// # Errors
     /// [`RegisterError::Option`] with what is needed and the ways that fit.
@@ -52,7 +52,7 @@ impl Storage {
             "path_storage",
             self.name(),
             format!(
-                "that takes {} of memory, and {} are free; {help}",
+                "it needs {} of memory, and {} are free; {help}",
                 amount(needed(self)),
                 amount(free)
             ),

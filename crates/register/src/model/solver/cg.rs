@@ -88,7 +88,7 @@ pub struct ConjugateGradients<D: Device, A> {
     corrections: D::Buffer<f64>,
 }
 
-/// An approximate inverse, and a vector for what it makes of the residual.
+/// An approximate inverse, and a vector for its product with the residual.
 struct Preconditioner<D: Device> {
     inverse: Box<dyn LinearOperator<D>>,
     out: D::Buffer<f32>,
@@ -137,7 +137,7 @@ impl<D: Device, A: LinearOperator<D>> ConjugateGradients<D, A> {
         Ok(self.device.eval_in_place(update, &mut self.residual, &[f], &[], None)?)
     }
 
-    /// The first direction: the residual, or what the approximate inverse makes of it.
+    /// The first direction: the residual, or its product with the approximate inverse.
     fn first_direction(&mut self) -> Result<()> {
         match &mut self.inverse {
             None => Ok(self.device.copy(&self.residual, &mut self.direction)?),

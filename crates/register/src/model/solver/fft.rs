@@ -1,4 +1,4 @@
-//! The direct solver: division by the operator's symbol in frequencies.
+//! The direct solver: division by the operator's symbol in the Fourier domain.
 //!
 //! With periodic boundaries the frequencies are those of Fourier; with boundaries of zeros and
 //! components that do not depend on each other, sines. Where they do depend on each other sines are

@@ -70,8 +70,8 @@ enum Iterative<D: Device> {
 }
 
 impl<D: Device> HybridSolver<D> {
-    /// With so many iterations a call: sweeps of relaxation, each of which is one pass over memory,
-    /// or conjugate gradients where components depend on each other or there are no two colours.
+    /// With this many iterations per call: sweeps of relaxation, each of which is one pass over memory, or
+    /// conjugate gradients where components are coupled or there are no two colours.
     ///
     /// # Errors
     /// Memory that runs out.

@@ -1,4 +1,4 @@
-//! The kinds of solver, with what each can be told.
+//! The kinds of solver with their parameters.
 
 use super::cg::Cg;
 use super::fft::Fft;
@@ -48,7 +48,7 @@ impl Operator {
     }
 }
 
-/// What a kind of solver is.
+/// What a kind of solver implements.
 pub trait Kind: Parameters {
     /// The operator that it inverts, where it inverts one.
     fn operator(&self) -> Option<&Operator> {
@@ -160,7 +160,7 @@ impl SolverKind {
 }
 
 impl Operator {
-    /// What solvers are made of.
+    /// The parameters of solvers.
     pub(super) fn of(&self, dims: [usize; 3], spacing: [f64; 3]) -> Elasticity {
         Elasticity { operator: self.on(spacing), dims }
     }

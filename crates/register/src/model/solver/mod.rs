@@ -49,14 +49,14 @@ pub trait Solver<D: Device>: Send {
     /// none.
     fn start_from_last(&mut self) {}
 
-    /// The relative residual `|f − L v| / |f|`; none where there is no operator (smoothing by a Gaussian).
+    /// The relative residual `|f − L v| / |f|`; `None` without an operator (smoothing by a Gaussian).
     ///
     /// # Errors
     /// Wrong lengths; memory that runs out.
     fn residual(&mut self, f: &D::Buffer<f32>, v: &D::Buffer<f32>) -> Result<Option<f64>>;
 }
 
-/// A symmetric and positive definite matrix, known by what it makes of vectors.
+/// A symmetric and positive definite matrix, given by its product with vectors.
 pub trait LinearOperator<D: Device>: Send {
     /// `out = A v`.
     ///
@@ -101,7 +101,7 @@ impl<D: Device> LinearOperator<D> for Elasticity {
     }
 }
 
-/// The ratio of two norms, given their squares; of no force, zero where there is no residual.
+/// The ratio of two norms, given their squares; zero where both are zero.
 fn relative(residual: f64, force: f64) -> f64 {
     if force > 0.0 {
         (residual / force).sqrt()

@@ -1,4 +1,4 @@
-//! The middle of two images, and what is made of the ways to it.
+//! The midpoint of two images, and transforms composed of the halves that lead to it.
 
 use crate::attachment::images::{Moved, finest};
 use crate::error::{RegisterError, Result};
@@ -17,8 +17,7 @@ pub fn square_root(affine: &Affine) -> Result<Affine> {
         RegisterError::option(
             "model",
             "symmetric",
-            "the affine transform mirrors or turns by 180 degrees, so that no transform lies \
-                 half-way; use greedy",
+            "the affine transform mirrors or rotates by 180 degrees, so there is no transform half-way; use greedy",
         )
     };
     let full = affine.to_homogeneous();

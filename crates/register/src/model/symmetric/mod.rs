@@ -1,4 +1,4 @@
-//! Both images flow to a middle.
+//! The symmetric model: both images flow to a midpoint.
 //!
 //! With the affine map `A = H ∘ H`, a point `m` of the middle shows the fixed image at `H⁻¹(m + u_f(m))` and
 //! the moving image at `H(m + u_m(m))`. Each is the other's reference, and both are treated alike in every
@@ -82,7 +82,7 @@ pub struct SymmetricModel<D: Device> {
     work: Option<Work<D>>,
 }
 
-/// What a step needs: of the fixed and of the moving side.
+/// The workspace of a step: for the fixed and the moving side.
 struct Work<D: Device> {
     mover: Mover<D>,
     /// The images on the grid, one a channel.
@@ -102,9 +102,9 @@ pub struct SymmetricState<D: Device> {
     dims: [usize; 3],
     /// The inverse of the first, for one subject of several.
     undone: D::Buffer<f32>,
-    /// What iterative solvers and adaptive steps start from.
+    /// The initial state of iterative solvers and adaptive steps.
     kept: [Option<Kept<D>>; 2],
-    /// What points keep.
+    /// The state of points.
     points: PointState<D>,
 }
 
@@ -156,7 +156,7 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
         middle_grid(fixed, moving, &square_root(affine)?)
     }
 
-    /// The mean of both, each brought to the middle.
+    /// The mean of both, each warped to the midpoint.
     fn volume([fixed, moving]: [f64; 2], affine: &Affine) -> f64 {
         let half = affine.matrix.determinant().abs().sqrt();
         0.5 * (fixed * half + moving / half)

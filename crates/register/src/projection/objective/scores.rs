@@ -1,4 +1,5 @@
-//! What each part of an image says of a pose: of these, a deviation is made that knows that neighbours err together.
+//! Scores: the derivatives of the cost by image cell, and the covariance estimated from them, in which
+//! neighbouring cells are correlated.
 
 use super::{Drawn, XrayObjective};
 use crate::error::Result;
@@ -23,12 +24,12 @@ pub(crate) struct Scores {
     /// Numbers of a cell.
     parameters: usize,
     cells: Vec<f64>,
-    /// How alike what the parameters do to the image is: the curvature of the cost but for a factor, without what a cost is beside a
-    /// parabola (Gauss and Newton).
+    /// The metric: the curvature of the cost up to a factor, from the effect of the parameters on the image,
+    /// without the terms beyond a parabola (Gauss and Newton).
     pub(crate) metric: DMatrix<f64>,
 }
 
-/// Patches that tell the metric.
+/// Patches from which the metric is computed.
 const TELLING: usize = 1 << 15;
 
 impl Scores {
@@ -41,7 +42,7 @@ impl Scores {
         sum
     }
 
-    /// The sum of the squares `ψ ψᵀ` over blocks of `side x side` cells that say something, and their number.
+    /// The sum of the squares `ψ ψᵀ` over blocks of `side x side` cells with contributions, and their number.
     pub(crate) fn squares(&self, side: usize) -> (DMatrix<f64>, usize) {
         let n = self.parameters;
         let (mut sum, mut count) = (DMatrix::zeros(n, n), 0);
@@ -65,7 +66,8 @@ impl Scores {
     }
 }
 
-/// Pixels in patches that are compared within: a patch says what it says as a whole, as what its pixels say for themselves cancels out.
+/// Pixels in patches that are compared within: the contribution of a patch counts as a whole, as those of its
+/// single pixels cancel.
 struct Patches {
     /// Pixels of a patch.
     length: usize,
@@ -107,13 +109,14 @@ impl Patches {
         Ok(Self { length: 4, tile, places, split, counted: None })
     }
 
-    /// What an image of so many patches is.
+    /// An image of this many patches.
     fn pixels(&self) -> Pixels {
         let drawn = Some(raycast::Drawn { count: self.places.len() / self.length, seed: 0 });
         Pixels { first: [0, 0], dims: self.tile, tile: self.tile, drawn }
     }
 
-    /// What is compared of some patches of an image: the differences along columns and along rows within patches of four, else the values.
+    /// The features of some patches of an image: the differences along columns and along rows within patches of
+    /// four, else the values.
     fn features(&self, values: &[f32]) -> Vec<f64> {
         let patches = self.places.len() / self.length;
         let some = (0..patches).step_by(patches.div_ceil(TELLING).max(1));
@@ -137,7 +140,7 @@ impl Patches {
         self.counted.as_ref().is_none_or(|counted| counted[patch])
     }
 
-    /// How many kinds of features there are.
+    /// The number of kinds of features.
     fn kinds(&self) -> usize {
         if self.tile == [2, 2] && self.length == 4 { 2 } else { 1 }
     }
@@ -205,8 +208,8 @@ impl<D: Device> XrayObjective<'_, D> {
     }
 }
 
-/// The products of what parameters do to features, of so many kinds one after the other, each of which a correlation compares: without
-/// what makes all larger or brighter.
+/// The products of the parameters' effects on features, of this many kinds one after the other, each compared by a
+/// correlation: without changes of overall scale or brightness.
 fn metric(features: &[f64], mut moves: Vec<Option<Vec<f64>>>, kinds: usize) -> DMatrix<f64> {
     let n = moves.len();
     let length = (features.len() / kinds).max(1);

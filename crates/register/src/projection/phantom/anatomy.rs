@@ -1,4 +1,4 @@
-//! Phantoms that are like parts of a patient: shapes and attenuations as they are on average, with left and right that differ.
+//! Phantoms that resemble parts of a patient: typical shapes and attenuations, with left-right asymmetry.
 
 use super::{Ellipsoid, Phantom};
 

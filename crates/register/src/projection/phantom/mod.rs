@@ -1,4 +1,4 @@
-//! Phantoms made of ellipsoids, whose integrals along rays are known exactly.
+//! Phantoms made of ellipsoids, whose line integrals are known exactly.
 //!
 //! Where ellipsoids overlap their values add: a skull is one of bone, and within it one that turns bone into
 //! brain. Values are attenuations per mm, at some 70 keV.
@@ -35,7 +35,7 @@ pub struct Ellipsoid {
     pub half_axes: Vector3<f64>,
     /// Turns the axes of the world to its own.
     pub rotation: Rotation3<f64>,
-    /// What it adds to the attenuation, per mm.
+    /// Its contribution to the attenuation, 1/mm.
     pub value: f64,
 }
 
@@ -47,7 +47,7 @@ impl Ellipsoid {
         Self { centre, half_axes, rotation: Rotation3::identity(), value }
     }
 
-    /// The same turned about its centre, by angles about x, then y, then z, radians.
+    /// The same rotated about its centre, by angles about x, then y, then z, radians.
     #[must_use]
     pub fn turned(self, angles: [f64; 3]) -> Self {
         let [x, y, z] = angles;
@@ -70,7 +70,7 @@ impl Ellipsoid {
         }
     }
 
-    /// What maps it, counted from its centre, to the unit ball.
+    /// The linear map from it, relative to its centre, to the unit ball.
     fn unit(&self) -> Matrix3<f64> {
         let inverse = self.half_axes.map(|a| 1.0 / a);
         Matrix3::from_diagonal(&inverse) * self.rotation.matrix().transpose()
@@ -99,7 +99,7 @@ impl Phantom {
         Self { ellipsoids }
     }
 
-    /// What it is made of.
+    /// Its parts.
     #[must_use]
     pub fn ellipsoids(&self) -> &[Ellipsoid] {
         &self.ellipsoids

@@ -1,4 +1,4 @@
-//! Phantoms as volumes.
+//! Phantoms as voxel volumes.
 
 use super::{Ellipsoid, Phantom, crossed};
 use crate::error::Result;

@@ -1,4 +1,4 @@
-//! What each view alone says of a pose: where views contradict each other, their geometry or the images are wrong.
+//! Poses from single views: where they contradict each other, the geometry or the images are wrong.
 
 use super::certainty;
 use super::level::{Compared, Level};
@@ -13,8 +13,9 @@ use voxalign_compute::Device;
 use voxalign_image::{Affine, Vector3};
 
 impl<D: Device> Search<'_, '_, D> {
-    /// How far the pose that each view alone leads to is from the result in the image of that view: the root mean square over the body,
-    /// mm at the place of the CT; none of a single view, which has nothing to agree with. Each takes so many evaluations at most.
+    /// The distance of the pose that each view alone leads to from the result, in the image of that view: the root
+    /// mean square over the body, mm at the place of the CT; none for a single view. Each takes at most this many
+    /// evaluations.
     pub(super) fn alone(
         &mut self,
         level: &Level<'_, D>,
@@ -73,8 +74,8 @@ impl<D: Device> Search<'_, '_, D> {
         Ok(squares.into_iter().map(f64::sqrt).collect())
     }
 
-    /// How far the result is from where the search began as parts of what it looked at; none where all rotations were searched, or the
-    /// start alone.
+    /// The distance of the result from the start as a fraction of the search range; none where all rotations were
+    /// searched, or the start alone.
     pub(super) fn beyond(&self, found: &Affine) -> Result<Option<f64>> {
         let options = self.options;
         if options.search == PoseSearch::Full || options.starts == 1 {
@@ -98,5 +99,5 @@ impl<D: Device> Search<'_, '_, D> {
     }
 }
 
-/// A step by which images move, mm.
+/// A step that shifts images, mm.
 const STEP: f64 = 0.01;

@@ -1,5 +1,5 @@
-//! Where outlines of an X-ray image are against those of the simulated one, block by block: what a similarity over the whole image
-//! hides, and what metal or a collimator in a part of it does not change.
+//! Offsets between outlines of an X-ray image and of the simulated one, block by block: errors that a global
+//! similarity hides, and that metal or a collimator elsewhere in the image does not disturb.
 
 use super::level::{Level, Shown};
 use crate::error::Result;
@@ -7,26 +7,26 @@ use nalgebra::{Matrix2, Vector2};
 use voxalign_compute::Device;
 use voxalign_image::{Affine, memory};
 
-/// Columns and rows of a block, and how far blocks are apart, pixels.
+/// Columns and rows of a block, and the distance between blocks, pixels.
 const SIDE: usize = 12;
 const STRIDE: usize = 6;
-/// How far outlines are looked for on either side, pixels, and in how many steps a pixel.
+/// The search range for outlines to either side, pixels, and the number of steps per pixel.
 const REACH: i32 = 4;
 const STEPS: i32 = 2;
-/// The part of the blocks that see the CT which have the strongest outlines, and count.
+/// The fraction of the blocks that see the CT, those with the strongest outlines, that count.
 const STRONG: f64 = 0.5;
 
-/// How outlines of a view lie on those of the simulated image.
+/// The agreement of the outlines of a view with those of the simulated image.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outlines {
-    /// How far outlines of blocks are from where the pose has them, across themselves: the median, mm at the place of the CT. Blocks that
-    /// have nothing in common give half of what is looked at, two pixels.
+    /// The distance of outlines in blocks from where the pose puts them, across the outline: the median, mm at the
+    /// place of the CT. Blocks that have nothing in common give half of the search range, two pixels.
     pub apart: f64,
     /// The correlation of gradients within blocks: the median.
     pub alike: f64,
     /// The same with outlines as far away as is looked at: what chance gives.
     pub chance: f64,
-    /// How many blocks there are.
+    /// The number of blocks.
     pub blocks: usize,
 }
 
@@ -63,7 +63,7 @@ impl Gradients {
         Ok(Self { dims, values })
     }
 
-    /// Linearly interpolated; none outside, and none where they are no numbers.
+    /// Linearly interpolated; none outside, and none where values are not finite.
     fn at(&self, x: f64, y: f64) -> Option<Vector2<f64>> {
         let [w, h] = self.dims;
         if !(x >= 0.0 && y >= 0.0 && x <= (w - 1) as f64 && y <= (h - 1) as f64) {
@@ -121,7 +121,7 @@ fn blocks(simulated: &Gradients, image: &[f32]) -> Vec<Block> {
     all
 }
 
-/// The correlation of the gradients of a block with those of the X-ray image, so many pixels across.
+/// The correlation of the gradients of a block with those of the X-ray image, shifted by this many pixels.
 fn correlation(block: &Block, simulated: &Gradients, taken: &Gradients, by: f64) -> Option<f64> {
     let w = simulated.dims[0];
     let [x, y] = block.corner;
@@ -193,7 +193,7 @@ fn outlines(shown: &Shown, size: f64) -> Result<Outlines> {
 }
 
 impl<D: Device> Level<'_, D> {
-    /// How outlines lie on each other in each view at a pose.
+    /// The agreement of outlines in each view at a pose.
     pub(super) fn outlines(&self, at: &Affine) -> Result<Vec<Outlines>> {
         let all = self.simulated(at)?;
         all.iter().map(|shown| outlines(shown, self.size)).collect()

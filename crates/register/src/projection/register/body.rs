@@ -1,4 +1,4 @@
-//! A CT as searches need it: on a device, at all their scales.
+//! A CT prepared for searches: on a device, at all their scales.
 
 use crate::error::{RegisterError, Result, Role};
 use crate::projection::scale::binned_volume;
@@ -10,16 +10,16 @@ use voxalign_image::{Matrix3, Vector3, Volume};
 /// The largest attenuation, 1/mm: hundreds of times that of gold for the photons of any X-ray tube.
 const MOST: f32 = 1e4;
 
-/// Voxels that tell the axes of inertia.
+/// Voxels from which the axes of inertia are computed.
 const SAMPLES: f64 = 1e5;
 
 /// A CT on a device, at the scales of searches: what is made once, for any number of poses.
 pub struct PreparedCt<'a, D: Device> {
     pub(super) device: &'a D,
     pub(super) ct: &'a Volume<f32>,
-    /// The middle of what attenuates, in the world of the CT.
+    /// The centre of attenuation, in the world of the CT.
     pub(super) middle: Vector3<f64>,
-    /// How far it reaches from there: the root mean square, mm.
+    /// Its radius: the root mean square distance from there, mm.
     pub(super) radius: f64,
     scales: Vec<([usize; 3], Simulator<'a, D>)>,
 }
@@ -47,7 +47,7 @@ impl<'a, D: Device> PreparedCt<'a, D> {
         Ok(Self { device, ct, middle, radius, scales: Vec::new() })
     }
 
-    /// The middle of what attenuates, in the world of the CT.
+    /// The centre of attenuation, in the world of the CT.
     #[must_use]
     pub fn middle(&self) -> Vector3<f64> {
         self.middle
@@ -74,12 +74,12 @@ impl<'a, D: Device> PreparedCt<'a, D> {
         tensor.symmetric_eigen().eigenvectors
     }
 
-    /// How many voxels are one where pixels have this size at the place of the CT, mm.
+    /// The number of voxels that are averaged for pixels of this size at the place of the CT, mm.
     fn factors(&self, size: f64) -> [usize; 3] {
         self.ct.grid().spacing().map(|s| ((size / s + 0.2).floor() as usize).max(1))
     }
 
-    /// Makes the volumes of scales that are not there yet.
+    /// Makes the volumes of scales that do not exist yet.
     ///
     /// # Errors
     /// Too little memory.
@@ -106,7 +106,8 @@ impl<'a, D: Device> PreparedCt<'a, D> {
     }
 }
 
-/// The middle of what attenuates, in the world, and the root mean square of the distance from there; none where nothing does.
+/// The centre of attenuation, in the world, and the root mean square distance from there; none where nothing
+/// attenuates.
 fn middle(ct: &Volume<f32>) -> Option<(Vector3<f64>, f64)> {
     let grid = ct.grid();
     let [nx, ny, _] = grid.dims();

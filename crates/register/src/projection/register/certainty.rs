@@ -1,4 +1,4 @@
-//! How certain a pose is: from the curvature of its cost, and from finding it again.
+//! The uncertainty of a pose: from the curvature of its cost, and from restarts.
 
 use super::geometry::{Frame, one};
 use super::level::{Compared, Level, WORTH};
@@ -18,23 +18,24 @@ use voxalign_compute::Device;
 use voxalign_image::{Affine, Vector3};
 use voxalign_options::Choice;
 
-/// How certain a pose is. All of six numbers: how far the [centre](super::PoseResult::centre) is moved along the axes of the room, mm,
-/// and the CT turned about them, radians.
+/// The uncertainty of a pose, in six numbers: translation of the [centre](super::PoseResult::centre) along the axes
+/// of the room, mm, and rotation of the CT about them, radians.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Uncertainty {
-    /// Standard deviations by the curvature of the cost and by how much its derivative differs between blocks of pixels; not
-    /// finite where the cost has no minimum there, or where there are too few pixels to tell.
+    /// Standard deviations from the curvature of the cost and the variation of its derivative between blocks of
+    /// pixels; not finite where the cost has no minimum there, or where there are too few pixels.
     pub curvature: [f64; 6],
-    /// Standard deviations of the results of restarts, which begin where the images of the body are a few pixels from those of the
-    /// result, and farther along what the images hardly tell; none without two of them.
+    /// Standard deviations of the results of restarts, which begin where the images of the body are a few pixels
+    /// from those of the result, and farther along directions that the images hardly determine; none without two of
+    /// them.
     pub restarts: Option<[f64; 6]>,
-    /// How far each restart ended from the result in the images: the root mean square over the body in the view where it is most,
-    /// mm at the place of the CT.
+    /// The distance of the end of each restart from the result in the images: the root mean square over the body in
+    /// the worst view, mm at the place of the CT.
     pub apart: Vec<f64>,
     /// The covariance of the six numbers by the curvature of the cost and by blocks of pixels.
     pub by_blocks: Option<[[f64; 6]; 6]>,
-    /// The covariance of the six numbers: that by the curvature of the cost, wider where restarts ended farther away; none where the cost
-    /// has no minimum, or too few pixels tell.
+    /// The covariance of the six numbers: from the curvature of the cost, wider where restarts ended farther away;
+    /// none where the cost has no minimum, or there are too few pixels.
     pub covariance: Option<[[f64; 6]; 6]>,
 }
 
@@ -45,11 +46,11 @@ const BLOCKS: [usize; 4] = [1, 2, 4, 8];
 const FLOOR: f64 = 0.006;
 /// How often the curvature is looked for over twice the distance.
 const WIDER: usize = 3;
-/// By how many of its standard deviations by chance a variance of larger blocks has to be larger to count.
+/// The number of standard deviations by which a variance of larger blocks has to exceed chance to count.
 const CHANCE: f64 = 2.0;
 /// Blocks that a variance is estimated of at least.
 const FEWEST: f64 = 24.0;
-/// How many variances away most restarts have to end along a direction to count: chance gives less.
+/// The number of variances away that most restarts have to end along a direction to count: chance gives less.
 const FARTHER: f64 = 9.0;
 
 /// Of a pose in the terms of `model`, whose axes are those of the room; `objective` has the pixels that are compared.
@@ -125,10 +126,10 @@ pub(super) fn find<D: Device>(
     Ok(Found { uncertainty, misfits, geometries })
 }
 
-/// What is known of a pose and of the geometries of its views.
+/// Findings on a pose and on the geometries of its views.
 pub(super) struct Found {
     pub(super) uncertainty: Uncertainty,
-    /// What the images say of what was not refined.
+    /// Findings on the parameters that were not refined.
     pub(super) misfits: Vec<Misfit>,
     /// The variances of the refined numbers of each view, in the order of the options.
     pub(super) geometries: Vec<Vec<f64>>,
@@ -155,7 +156,8 @@ fn widened(variance: Matrix6<f64>, steps: &[Vector6<f64>]) -> Matrix6<f64> {
     wider
 }
 
-/// Pixels that restarts begin away at most, in the images, and in space along what the images hardly tell.
+/// The largest distance of the start of restarts, in pixels in the images, and in space along directions that the
+/// images hardly determine.
 const BESIDE: [f64; 2] = [2.0, 10.0];
 
 /// Six ways in the parameters, at right angles, along each of which the images of the body move by so much; along those that move
@@ -247,8 +249,8 @@ fn beside(model: &Model, best: &Pose, by: f64) -> Vec<Pose> {
     (0..12).map(one).collect()
 }
 
-/// What a cost says of the numbers of a pose, and of those of the geometries of its views: its derivative, its curvature, and what blocks of
-/// pixels say of each.
+/// The cost around a pose and the geometries of its views: its derivative, its curvature, and the contributions of
+/// blocks of pixels to each.
 pub(super) struct Curved {
     derivatives: DVector<f64>,
     /// The curvature in the pose alone.
@@ -293,7 +295,7 @@ impl Curved {
         numbers_of((self.derivatives.len() - 6) / NUMBERS, of)
     }
 
-    /// The curvature of some numbers, turned over; none where it has no minimum.
+    /// The inverse of the curvature in some parameters; none where it has no minimum.
     fn inverse(&self, numbers: &[usize]) -> Option<DMatrix<f64>> {
         if numbers.len() == 6 {
             return Some(DMatrix::from_iterator(6, 6, self.in_pose.try_inverse()?.iter().copied()));
@@ -302,9 +304,10 @@ impl Curved {
         Some(part.cholesky()?.inverse())
     }
 
-    /// `H⁻¹ V H⁻¹` of some numbers: with the curvature `H` of the cost and the variance `V` of its derivative, which is the sum over blocks of
-    /// the squares of what they say (the sandwich estimator, P. J. Huber 1967; with blocks, as neighbours err together). Draws of pixels
-    /// are in it, as blocks have only what was drawn. None where there is no minimum, or too few blocks.
+    /// `H⁻¹ V H⁻¹` for some parameters: with the curvature `H` of the cost and the variance `V` of its derivative,
+    /// which is the sum over blocks of their squared contributions (the sandwich estimator, P. J. Huber 1967; by
+    /// blocks, as errors of neighbours are correlated). The variance of pixel draws is included, as blocks contain
+    /// only drawn pixels. None where there is no minimum, or too few blocks.
     fn variance(&self, numbers: &[usize]) -> Option<DMatrix<f64>> {
         let inverse = self.inverse(numbers)?;
         let n = numbers.len();
@@ -336,7 +339,8 @@ impl Curved {
         found
     }
 
-    /// What one step of the geometries would be worth beside those that were refined; none where the images do not tell.
+    /// What one step of the geometries would gain in addition to the refined parameters; none where the images do
+    /// not determine it.
     fn step(&self, what: Refinement, refined: &[usize], frames: &[Frame]) -> Option<Misfit> {
         let mut of = refined.to_vec();
         of.extend(what.numbers().iter().filter(|i| !refined.contains(i)));
@@ -359,13 +363,13 @@ impl Curved {
     }
 }
 
-/// The numbers of a pose and those of the geometries of so many views that are named, among all.
+/// The indices of the parameters of a pose and of the named geometry parameters of this many views, among all.
 pub(super) fn numbers_of(views: usize, of: &[usize]) -> Vec<usize> {
     let each = (0..views).flat_map(|view| of.iter().map(move |i| 6 + NUMBERS * view + i));
     (0..6).chain(each).collect()
 }
 
-/// What each part of the images says of the numbers of a pose and of the geometries of all views.
+/// The contribution of each part of the images to the parameters of a pose and of the geometries of all views.
 pub(super) fn scores<D: Device>(
     objective: &XrayObjective<'_, D>,
     (model, best): (&Model, &Pose),

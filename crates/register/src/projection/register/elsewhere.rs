@@ -1,4 +1,4 @@
-//! Whether a pose stands alone: the best poses elsewhere, and the lead over them.
+//! Competing poses: the best poses elsewhere, and the margin over them.
 
 use super::level::{Compared, Level};
 use super::options::{PoseRange, Range};
@@ -14,10 +14,11 @@ use voxalign_image::Rotation3;
 /// The poses around a result that are looked at, and those of them that are refined at each scale.
 const PROBES: usize = 128;
 const PROBED: [usize; 3] = [8, 3, 2];
-/// Rotations among all that are looked at, beside half turns, and those of them that are refined at each scale.
+/// Rotations among all that are tried, in addition to half turns, and the number of them that are refined at each
+/// scale.
 const TURNED: usize = 160;
 const TURNS: [usize; 3] = [5, 3, 1];
-/// How far away in the images another place is, in pixels at the place of the CT.
+/// The least distance of another place in the images, in pixels at the place of the CT.
 const ELSEWHERE: f64 = 1.5;
 
 impl<D: Device> Search<'_, '_, D> {
@@ -39,9 +40,9 @@ impl<D: Device> Search<'_, '_, D> {
         Ok(rival)
     }
 
-    /// Looks for poses around the result, from coarse to fine scales, that explain the images as well: what a search that began
-    /// elsewhere, with few poses or within a small range, has not seen. Where all of them lead back to the result, its lead is 1;
-    /// where none was looked at in another place, there is none.
+    /// Looks for poses around the result, from coarse to fine scales, that explain the images equally well: those
+    /// that a search started elsewhere, with few poses or within a small range, has missed. Where all of them lead
+    /// back to the result, its lead is 1; where none was tried at another place, there is none.
     pub(super) fn elsewhere(&mut self, levels: &[Level<'_, D>], best: &Pose) -> Result<()> {
         let options = self.options;
         let floor = PoseRange::default().radians();

@@ -1,10 +1,11 @@
-//! How far points of the CT are expected to be from where a pose has them.
+//! The expected registration error at points of the CT.
 
 use super::PoseResult;
 use nalgebra::{Matrix3, Matrix3x6, Matrix6, Vector3};
 use voxalign_image::XrayGeometry;
 
-/// How far a point of the CT is from where the pose has it in the room, mm: what it stays below in 95 of 100, as far as the images tell.
+/// The distance of a point of the CT from where the pose puts it in the room, mm: its 95th percentile, as far as
+/// the images tell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExpectedError {
     /// In space.
@@ -40,8 +41,8 @@ fn at(covariance: &Matrix6<f64>, from: Vector3<f64>) -> Matrix3<f64> {
 }
 
 impl PoseResult {
-    /// How far a point, in the world of the CT, is expected to be from where the pose has it, in space and for each view; none where
-    /// the images do not tell.
+    /// The expected error of a point, in the world of the CT, in space and for each view; none where the images do
+    /// not determine it.
     #[must_use]
     pub fn expected_error<'a>(
         &self,

@@ -1,4 +1,4 @@
-//! The result of a search, how certain it is, and its verdict.
+//! From the end of a search to its result: uncertainty and verdict.
 
 use super::certainty::Found;
 use super::geometry::Frame;
@@ -16,7 +16,7 @@ use crate::search::refine::Candidate;
 use crate::verdict::Verdict;
 use voxalign_compute::Device;
 
-/// The part of the pixels by which costs along parameters are shown.
+/// The fraction of the pixels used for the cost along parameters.
 const LANDSCAPE: f64 = 0.05;
 /// Evaluations of a refinement by each view alone.
 const ALONE: usize = 40;

@@ -1,4 +1,4 @@
-//! The geometry of views as numbers beside those of a pose: how far the detector is from the source, and where it is in its plane.
+//! Parameters of the view geometry beside those of a pose: source-to-detector distance and principal point.
 
 use super::options::{NUMBERS, Refinement};
 use super::search::Change;
@@ -7,7 +7,7 @@ use crate::projection::objective::View;
 use voxalign_image::{Vector3, XrayGeometry};
 use voxalign_options::Choice;
 
-/// Views that are needed to tell geometries from poses.
+/// The number of views needed to separate geometries from poses.
 pub(super) const VIEWS: usize = 2;
 /// The largest logarithm of a distance, and the largest shift, mm.
 const MOST: [f64; 2] = [0.5, 1000.0];
@@ -15,11 +15,11 @@ const MOST: [f64; 2] = [0.5, 1000.0];
 /// A number of a geometry that was refined.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Refined {
-    /// What it was, mm.
+    /// The value given, mm.
     pub given: f64,
-    /// What it is, mm.
+    /// The refined value, mm.
     pub found: f64,
-    /// How far the truth is from that at most in 95 of 100, mm, as far as the images tell; infinite where they do not.
+    /// The 95 % bound on its error, mm, as far as the images tell; infinite where they do not.
     pub within: f64,
 }
 
@@ -30,7 +30,7 @@ pub struct RefinedView {
     pub geometry: XrayGeometry,
     /// The distance of the detector from the source, where it was refined.
     pub source_to_detector: Option<Refined>,
-    /// How far the detector is shifted along its columns and rows from where it was given to be, where that was refined.
+    /// The shift of the detector along its columns and rows from the given geometry, where that was refined.
     pub shift: Option<[Refined; 2]>,
 }
 
@@ -67,13 +67,13 @@ impl Frame {
         Ok(XrayGeometry::new(view.source(), origin, column, row, view.dims())?)
     }
 
-    /// The place of the detector beside those of the view as it was given, mm.
+    /// The position of the detector relative to the given view, mm.
     pub(super) fn change(self, given: &XrayGeometry, by: [f64; NUMBERS]) -> Change {
         let shift = [1, 2].map(|i| by[i] * self.magnification);
         Change { given: given.source_to_detector(), shift }
     }
 
-    /// What was found of a view, and the variances of those of its numbers that were refined.
+    /// The refined geometry of a view, and the variances of its refined parameters.
     pub(super) fn refined(
         self,
         geometry: &XrayGeometry,
@@ -95,13 +95,14 @@ impl Frame {
     }
 }
 
-/// Refuses views that tell nothing of geometries.
+/// Refuses views that do not determine their geometries.
 pub(super) fn check(refine: Option<Refinement>, views: &[View<'_>]) -> Result<()> {
     let Some(refine) = refine.filter(|_| views.len() < VIEWS) else { return Ok(()) };
     Err(RegisterError::option(
         "refine",
         refine.name(),
-        "one view does not tell its geometry from the depth and the place of the CT: give another view, or leave it out",
+        "one view cannot separate its geometry from the depth and the position of the CT: give another view, or \
+         leave this out",
     ))
 }
 

@@ -1,4 +1,4 @@
-//! The cost along each parameter of a pose.
+//! Profiles of the cost along each parameter of a pose.
 
 use super::search::{Search, look};
 use crate::error::Result;
@@ -12,7 +12,7 @@ pub const PARAMETERS: [&str; 6] = ["x", "y", "z", "rotation x", "rotation y", "r
 /// The cost along a parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Landscape {
-    /// How far the CT is moved or turned in the room from the result: mm, or radians.
+    /// The offset of the CT in the room from the result: mm, or radians.
     pub offsets: Vec<f64>,
     /// The costs there.
     pub costs: Vec<f64>,
@@ -21,7 +21,8 @@ pub struct Landscape {
 /// Points on either side.
 const POINTS: i32 = 12;
 
-/// The costs along the parameters of `model`, whose axes are those of the room, through a pose, to so many mm on either side.
+/// The costs along the parameters of `model`, whose axes are those of the room, through a pose, up to this many mm
+/// on either side.
 pub(super) fn find<D: voxalign_compute::Device>(
     search: &mut Search<'_, '_, D>,
     objective: &dyn Objective,

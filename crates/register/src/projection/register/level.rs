@@ -13,16 +13,16 @@ use voxalign_image::{Affine, Vector3, Volume, XrayGeometry, memory};
 
 /// Pixels that are worth comparing at a scale, of each view.
 pub(super) const WORTH: f64 = 16384.0;
-/// Pixels that a sparse draw has at least: fewer tell too little at coarse scales.
+/// The least number of pixels of a sparse draw: fewer are too few at coarse scales.
 const LEAST: f64 = 1024.0;
 /// Columns and rows that a coarse image has at least.
 const SMALLEST: usize = 20;
-/// Pixels beside the image of the CT that are compared with it.
+/// The margin around the image of the CT that is compared with it, pixels.
 const BESIDE: usize = 4;
 /// Columns and rows that one has at least where its size was asked for.
 const FEWEST: usize = 4;
 
-/// What may have happened to X-ray images; views are numbered from 0.
+/// Possible mix-ups of X-ray images; views are numbered from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Suspect {
@@ -80,7 +80,7 @@ pub(super) struct Level<'c, D: Device> {
     views: Vec<Coarse>,
 }
 
-/// What counts of a view, and what is simulated of it.
+/// The pixels of a view that count, and those that are simulated.
 pub(super) struct Shown {
     pub(super) dims: [usize; 2],
     pub(super) taken: Vec<f32>,
@@ -93,11 +93,11 @@ pub(super) struct Shown {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Compared {
     pub(super) similarity: XraySimilarity,
-    /// The part of the pixels that was asked for.
+    /// The fraction of the pixels that was asked for.
     pub(super) part: Option<f64>,
-    /// How many pixels of a view are worth it where no part was asked for.
+    /// The number of pixels of a view that pays where no fraction was asked for.
     pub(super) worth: f64,
-    /// What draws of pixels begin with.
+    /// The random seed of pixel draws.
     pub(super) seed: u64,
     /// Whether every evaluation draws anew.
     pub(super) anew: bool,
@@ -173,7 +173,7 @@ impl<'c, D: Device> Level<'c, D> {
                 return Err(RegisterError::option(
                     "levels",
                     format!(
-                        "{size} mm, of which {} x {} pixels are compared",
+                        "{size} mm, which leaves {} x {} pixels to compare",
                         counts[0], counts[1]
                     ),
                     format!("give smaller ones: {FEWEST} x {FEWEST} pixels are needed"),
@@ -188,8 +188,8 @@ impl<'c, D: Device> Level<'c, D> {
         Ok(Self { size, ct, views })
     }
 
-    /// The same with the parts of the views that a box around the image of the CT at a pose has, and a few pixels more: what is
-    /// beside it says nothing of the pose.
+    /// The same, restricted to the parts of the views inside a box around the image of the CT at a pose, with a
+    /// margin of a few pixels: pixels beyond do not depend on the pose.
     pub(super) fn around_ct(&self, at: &Affine) -> Result<Self> {
         let cut = |view: &Coarse| {
             let (first, dims) = view.view().counted()?;
@@ -251,7 +251,7 @@ impl<'c, D: Device> Level<'c, D> {
         Ok(Some(Self { size: self.size, ct: self.ct, views }))
     }
 
-    /// What counts of each view, of the X-ray image and of the simulated one at a pose.
+    /// The pixels of each view that count, of the X-ray image and of the simulated one at a pose.
     pub(super) fn simulated(&self, at: &Affine) -> Result<Vec<Shown>> {
         let one = |view: &Coarse| {
             let (first, dims) = view.view().counted()?;
@@ -294,7 +294,7 @@ impl<'c, D: Device> Level<'c, D> {
         Ok(memory::collected((0..w * h).map(one))?)
     }
 
-    /// How many views there are.
+    /// The number of views.
     pub(super) fn count(&self) -> usize {
         self.views.len()
     }
@@ -304,8 +304,8 @@ impl<'c, D: Device> Level<'c, D> {
         Ok(Self { size: self.size, ct: self.ct, views: vec![self.views[view].copied()?] })
     }
 
-    /// How far samples along rays are apart: as voxels are where they are next to each other, at most as pixels, and a few in front of
-    /// every detector.
+    /// The distance of samples along rays: that of neighbouring voxels, at most that of pixels, and a few in front
+    /// of every detector.
     pub(super) fn step(&self) -> f64 {
         let step = self.ct.grid().spacing().into_iter().fold(self.size, f64::min);
         let lengths = self.views.iter().map(|v| v.geometry.source_to_detector() / 4.0);
@@ -317,7 +317,7 @@ impl<'c, D: Device> Level<'c, D> {
         self.views.iter().map(Coarse::view).collect()
     }
 
-    /// The part of the pixels of the largest view that is compared.
+    /// The fraction of the pixels of the largest view that is compared.
     pub(super) fn fraction(&self, by: Compared) -> f64 {
         let pixels = |v: &Coarse| {
             let [w, h] = v.region.map_or(v.geometry.dims(), |r| [r[2], r[3]]);
@@ -330,13 +330,13 @@ impl<'c, D: Device> Level<'c, D> {
         }
     }
 
-    /// The cost of poses at this scale; where no part of the pixels is asked for, as many are compared as are worth it, else at least
-    /// some that tell enough.
+    /// The cost of poses at this scale; where no fraction of the pixels is asked for, the number that pays, but at
+    /// least enough to be informative.
     pub(super) fn objective(&self, by: Compared, at: &Affine) -> Result<XrayObjective<'_, D>> {
         self.drawn(by, self.fraction(by), at)
     }
 
-    /// As [`objective`](Self::objective) of exactly a part of the pixels.
+    /// As [`objective`](Self::objective) with exactly this fraction of the pixels.
     pub(super) fn drawn(
         &self,
         by: Compared,

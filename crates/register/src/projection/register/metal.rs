@@ -1,5 +1,6 @@
-//! What X-ray images show and the CT does not: metal, markers, text in the picture. It is told by the values of the image, whatever their
-//! [relation](super::relation) to those of the simulated one; where that is bent, values are straightened.
+//! Things in X-ray images that the CT does not show: metal, markers, burnt-in text. They are detected by the
+//! values of the image, whatever their [relation](super::relation) to those of the simulated one; a nonlinear
+//! relation is linearised.
 
 use super::level::{Level, Shown};
 use super::options::{Metal, PoseOptions};
@@ -11,35 +12,38 @@ use voxalign_compute::Device;
 use voxalign_image::{Affine, memory};
 use voxalign_options::{Text, text};
 
-/// The largest part of the pixels of a view that is left out: where more differs, the pose is doubtful and not the image.
+/// The largest fraction of the pixels of a view that is left out: where more differ, it is the pose that is
+/// doubtful, not the image.
 const MOST: f64 = 0.25;
-/// Pixels by which the simulated image may be elsewhere, or less sharp.
+/// The allowed shift or blur of the simulated image, pixels.
 const REACH: usize = 2;
-/// The correlation of what is left with what is expected of it at least: less is that of a wrong pose.
+/// The least correlation of the remaining pixels with their prediction: below it the pose is wrong.
 const ALIKE: f64 = 0.9;
 /// Differences that change slowly over the image are none: they are medians around places so far apart, of pixels so far on either side.
 const APART: usize = 8;
 const AROUND: usize = 8;
-/// What counts as strong contrast: the range of simulated values close to a pixel that so many pixels stay below.
+/// Strong contrast: the range of simulated values close to a pixel that this fraction of the pixels stays below.
 const STRONG: f64 = 0.95;
-/// By how much pixels are beyond all simulated values close to them, as parts of strong contrast and in standard deviations of what is left
-/// over elsewhere: pixels that are surely not of the CT, and those around them that belong to them.
+/// How far pixels are beyond all simulated values close to them, as fractions of strong contrast and in standard
+/// deviations of the residuals elsewhere: pixels that surely are not of the CT, and those around them that belong
+/// to them.
 const BEYOND: f64 = 1.0;
 const DEVIATIONS: f64 = 8.0;
 const BELONGS: [f64; 2] = [0.25, 4.0];
 /// Pixels that a thing has at least: a single one is noise.
 const SMALLEST: usize = 3;
 
-/// What is other in a view than a simulated image can be.
+/// Deviations of a view from anything that a simulated image can be.
 #[derive(Default)]
 struct Other {
-    /// Pixels that show what the CT does not; none where none do, or where more do than can be told from a wrong pose.
+    /// Pixels with things that the CT does not show; none where there are none, or more than can be told from a
+    /// wrong pose.
     things: Option<Vec<bool>>,
-    /// What its values have to go through to be such as simulated ones; none where they are.
+    /// The map from its values to simulated ones; none where it is not needed.
     curve: Option<Curve>,
 }
 
-/// What is other in what counts of a view.
+/// Deviations within the region of a view that counts.
 fn other(shown: &Shown, options: &PoseOptions) -> Result<Other> {
     let Shown { dims, taken, simulated, without } = shown;
     let n = taken.len();
@@ -93,7 +97,7 @@ fn extreme([w, h]: [usize; 2], values: &[f32], of: impl Fn(f32, f32) -> f32) -> 
     Ok(memory::collected((0..w * h).map(|i| along(&rows, w, h, i / w, i)))?)
 }
 
-/// What of an image changes slowly: medians around places of a coarse grid, linear in between.
+/// The slowly varying part of an image: medians around points of a coarse grid, linear in between.
 fn slow([w, h]: [usize; 2], values: &[f32]) -> Result<Vec<f32>> {
     let places = |n: usize| n.div_ceil(APART).max(1);
     let [columns, rows] = [places(w), places(h)];
@@ -124,7 +128,7 @@ fn slow([w, h]: [usize; 2], values: &[f32]) -> Result<Vec<f32>> {
     Ok(memory::collected((0..w * h).map(one))?)
 }
 
-/// Connected pixels that belong together, some of which surely are what is looked for, with the pixels next to them.
+/// Connected pixels some of which surely are what is looked for, with the pixels next to them.
 fn things([w, h]: [usize; 2], beyond: &[f64], [surely, belongs]: [f64; 2]) -> Result<Vec<bool>> {
     let near = |i: usize| {
         let (x, y) = (i % w, i / w);
@@ -159,10 +163,10 @@ fn things([w, h]: [usize; 2], beyond: &[f64], [surely, belongs]: [f64; 2]) -> Re
 
 /// How often a search is made again by what was found.
 pub(super) const ROUNDS: usize = 2;
-/// What was found again differs by this part of it at most.
+/// The largest difference when found again, as a fraction.
 const SAME: f64 = 0.1;
 
-/// What of a view is compared instead of all of it as it is.
+/// The changes to a view before it is compared.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Adapted {
     /// Pixels that are left out, where some are.
@@ -196,7 +200,7 @@ impl Adapted {
         self.without.is_some() || self.image.is_some()
     }
 
-    /// The part of the pixels of a view that is left out beside those that were not to count anyway.
+    /// The fraction of the pixels of a view that are left out, in addition to those that did not count anyway.
     pub(super) fn left_out(&self, view: &View<'_>) -> f64 {
         let (Some(without), Ok((_, [w, h]))) = (&self.without, view.counted()) else { return 0.0 };
         let given = |i: usize| view.without.is_some_and(|given| given[i]);
@@ -204,21 +208,22 @@ impl Adapted {
         count as f64 / (w * h) as f64
     }
 
-    /// What is said of a view, which has a number from 0.
+    /// The remarks on a view, numbered from 0.
     pub(super) fn remarks(&self, number: usize, view: &View<'_>) -> Vec<Text> {
         let mut all = Vec::new();
         if self.without.is_some() {
             all.push(text!(
-                "view {} shows what the CT does not, such as metal, markers or text: {:.1} % of its pixels were left out \
-                 (`metal = keep` leaves none out)",
+                "view {} shows things that the CT does not, such as metal, markers or text: {:.1} % of its \
+                 pixels were left out (`metal = keep` keeps them all)",
                 number + 1,
                 100.0 * self.left_out(view)
             ));
         }
         if self.image.is_some() {
             all.push(text!(
-                "the values of view {} are no attenuations, but a bent function of them, such as roots or intensities: they \
-                 were straightened by those of the simulated image; check `pixels` (`response = keep` leaves them as they are)",
+                "the values of view {} are not attenuations but a nonlinear function of them, such as their \
+                 roots or intensities: they were linearised against the simulated image; check `pixels` \
+                 (`response = keep` leaves them as they are)",
                 number + 1
             ));
         }
@@ -227,7 +232,7 @@ impl Adapted {
 }
 
 impl<D: Device> Search<'_, '_, D> {
-    /// What of each view is to be compared, by a pose that was searched with pixels of a size that the CT is prepared for.
+    /// The parts of each view to compare, given a pose found at a pixel size that the CT is prepared for.
     pub(super) fn adapted(
         &self,
         views: &[View<'_>],

@@ -1,4 +1,5 @@
-//! The pose of a CT by X-ray images: a search over poses from coarse to fine, how certain the result is, and its verdict.
+//! The pose of a CT from X-ray images: a coarse-to-fine search over poses, the uncertainty of the result, and
+//! its verdict.
 
 mod alone;
 mod blocks;
@@ -40,7 +41,7 @@ use crate::verdict::Verdict;
 use voxalign_compute::Device;
 use voxalign_image::{Affine, Matrix3, Rotation3, Vector3, Volume};
 
-/// What a pose is found of.
+/// The data of a pose search.
 #[derive(Debug, Clone)]
 pub struct PoseInput<'a> {
     /// Attenuations, 1/mm; outside of it is 0.
@@ -66,9 +67,9 @@ pub struct PoseResult {
     pub by_view: Vec<f64>,
     /// The correlation of the gradients of each view with those of the result, around the image of the CT, whatever was minimised.
     pub correlations: Vec<f64>,
-    /// What speaks for the pose, whatever was minimised.
+    /// Evidence for the pose, independent of the similarity.
     pub evidence: Evidence,
-    /// The middle of what attenuates, in the world of the CT, mm.
+    /// The centre of attenuation, in the world of the CT, mm.
     pub middle: Vector3<f64>,
     /// The geometry of each view, where it was refined together with the pose; the views of the result are these then.
     pub geometry: Vec<RefinedView>,
@@ -84,7 +85,7 @@ pub struct PoseResult {
     pub renders: usize,
     /// Whether each pixel of a view shows what the CT does not, and was left out; none of a view that shows nothing of that kind.
     pub without: Vec<Option<Vec<bool>>>,
-    /// The part of the pixels of each view that this is.
+    /// The fraction of the pixels of each view.
     pub left_out: Vec<f64>,
     /// Whether the values of a view are a bent function of attenuations, and were straightened.
     pub straightened: Vec<bool>,
@@ -157,7 +158,8 @@ impl<D: Device> PreparedCt<'_, D> {
         Err(nothing("rounds"))
     }
 
-    /// What a search found by its stages, with the geometry refined where that is asked for, and looked at from all sides.
+    /// The result of the stages of a search, with the geometry refined where that is asked for, and checked against
+    /// competing poses.
     fn conclude<'a>(
         &self,
         mut search: search::Search<'a, '_, D>,
@@ -183,8 +185,8 @@ impl<D: Device> PreparedCt<'_, D> {
         search.again(&views, pose, changes).run(sizes, finer, asked)
     }
 
-    /// The sizes of pixels of scales beyond those of a search, at which a pose is refined until it stands still, mm; none where the scales
-    /// are given.
+    /// The pixel sizes of scales beyond those of a search at which a pose is refined until it converges, mm; none
+    /// where the scales are given.
     fn finer(
         &self,
         views: &[View<'_>],
@@ -213,7 +215,7 @@ impl<D: Device> PreparedCt<'_, D> {
         });
         let off = (matrix.transpose() * matrix - Matrix3::identity()).norm();
         if off.is_nan() || off > 1e-4 || start.offset.iter().any(|v| !v.is_finite()) {
-            return Err(wrong("a map that changes lengths"));
+            return Err(wrong("a map that scales lengths"));
         }
         if matrix.determinant() < 0.0 {
             return Err(wrong("a map that mirrors"));
@@ -260,7 +262,7 @@ fn check_views(views: &[View<'_>]) -> Result<()> {
             return Err(RegisterError::option(
                 "mask of an X-ray image",
                 "all pixels",
-                "leave fewer of them out",
+                "leave fewer pixels out",
             ));
         };
         if values.all(|v| v == first) {

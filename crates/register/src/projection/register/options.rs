@@ -1,4 +1,4 @@
-//! How a pose is searched.
+//! The options of a pose search.
 
 use super::relation::Response;
 use crate::error::{RegisterError, Result};

@@ -1,4 +1,4 @@
-//! The pose and the geometry of its views, refined together.
+//! Joint refinement of the pose and the geometry of its views.
 
 use super::certainty;
 use super::geometry::Frame;
@@ -16,7 +16,7 @@ use voxalign_image::XrayGeometry;
 /// Steps at a scale at most, and how often a step is tried with more damping.
 const ROUNDS: usize = 20;
 const DAMPED: usize = 8;
-/// The damping that a scale begins with, as a part of the strongest curvature.
+/// The initial damping at a scale, as a fraction of the strongest curvature.
 const DAMPING: f64 = 1e-6;
 /// The longest step, mm, and the part of a pixel below which the numbers stand still.
 const LONGEST: f64 = 30.0;
@@ -30,7 +30,8 @@ impl<D: Device> Search<'_, '_, D> {
         Ok(self.views.iter().map(one).collect())
     }
 
-    /// The pose and the numbers of each view by which the images agree best, near a pose, from coarse to fine scales.
+    /// The pose and the geometry parameters of each view with the best agreement near a pose, from coarse to fine
+    /// scales.
     pub(super) fn refine_geometry(
         &mut self,
         levels: &[Level<'_, D>],

@@ -1,10 +1,10 @@
-//! The relation of the values of an X-ray image to simulated ones, which rise together or rise where the others fall.
+//! The relation between the values of an X-ray image and simulated ones, rising or falling.
 
 use crate::error::Result;
 use voxalign_image::memory;
 use voxalign_options::Choice;
 
-/// What becomes of values that are no attenuations.
+/// The treatment of values that are not attenuations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Choice)]
 pub enum Response {
     /// Values that are a bent function of attenuations, such as roots or logarithms, are made such as simulated ones.
@@ -16,22 +16,22 @@ pub enum Response {
 
 /// Groups of pixels by their simulated values, whose medians are the relation of values.
 const GROUPS: usize = 32;
-/// Pixels around the CT that tell what is there.
+/// The margin of pixels around the CT that count as its surroundings.
 pub(super) const FEWEST: usize = 256;
 /// Different values that a relation has at least.
 const KNOTS: usize = 8;
-/// What a bent relation leaves over of the variance, as a part of what a line does, and the correlation that it has at least.
+/// The residual variance of a nonlinear relation, as a fraction of that of a line, and its least correlation.
 const STRAIGHTER: f64 = 0.25;
 const TOLD: f64 = 0.95;
 
-/// What is expected of simulated values: medians of groups of them, which rise or fall throughout.
+/// Predicted simulated values: medians of groups of them, monotonic throughout.
 pub(super) struct Relation {
     /// Simulated values, rising, and what is expected there.
     knots: Vec<[f64; 2]>,
 }
 
 impl Relation {
-    /// Of values where the CT is seen, and of what is around it.
+    /// From values where the CT is seen, and from its surroundings.
     pub(super) fn new(taken: &[f32], simulated: &[f32], seen: &[usize]) -> Result<Self> {
         let mut order = memory::copied(seen)?;
         order.sort_by(|&a, &b| simulated[a].total_cmp(&simulated[b]));
@@ -56,7 +56,7 @@ impl Relation {
         Ok(Self { knots })
     }
 
-    /// What is expected of simulated values, linear between knots.
+    /// The predicted simulated value, linear between knots.
     pub(super) fn of(&self, simulated: &[f32]) -> Result<Vec<f32>> {
         let knots = &self.knots;
         let last = knots[knots.len() - 1][0];
@@ -64,9 +64,7 @@ impl Relation {
         Ok(memory::collected(simulated.iter().map(one))?)
     }
 
-    /// What makes values such as simulated ones of those of the X-ray image, where both rise together; none where these
-    /// have too few
-    /// values.
+    /// The map from X-ray values to simulated ones where both rise together; none where there are too few values.
     fn turned(&self) -> Option<Curve> {
         let mut knots: Vec<[f64; 2]> = Vec::with_capacity(self.knots.len());
         let mut pooled = 0.0;
@@ -104,7 +102,7 @@ impl Relation {
     }
 }
 
-/// What makes values such as simulated ones of those of an X-ray image.
+/// A map from X-ray values to simulated ones.
 pub(super) struct Curve {
     knots: Vec<[f64; 2]>,
 }

@@ -1,4 +1,4 @@
-//! The search over poses from coarse to fine.
+//! The coarse-to-fine search over poses.
 
 use super::body::PreparedCt;
 use super::level::{Compared, Level, at_point};
@@ -26,10 +26,11 @@ const EVERYWHERE: usize = 6000;
 const KEPT_EVERYWHERE: [usize; 3] = [64, 16, 6];
 /// Corners around a body.
 const CORNERS: usize = 8;
-/// A pose that moves by less than this part of a pixel between two refinements stands still, and how often it is refined at most.
+/// A pose that moves by less than this fraction of a pixel between two refinements has converged, and the largest
+/// number of refinements.
 const STILL: f64 = 1e-3;
 const AGAIN: usize = 6;
-/// The part of a pixel by which a pose moves at a finer scale where still finer ones tell nothing more.
+/// The shift of a pose at a finer scale, as a fraction of a pixel, below which still finer scales do not help.
 const SETTLED: f64 = 0.01;
 /// Evaluations of a refinement.
 const EVALUATIONS: usize = 40;
@@ -50,16 +51,16 @@ pub(super) struct Search<'a, 'd, D: Device> {
     pub(super) start: Affine,
     pub(super) options: &'a PoseOptions,
     pub(super) progress: &'a dyn Progress,
-    /// Parameters are along the axes of the room, as the CT lies in it at the start.
+    /// Parameters are along the axes of the room, with the CT as at the start.
     pub(super) model: Model,
     pub(super) evaluations: usize,
     pub(super) iterations: usize,
     pub(super) stages: Vec<StageRecord>,
-    /// Parts of the work that were begun, and how many there will be at most.
+    /// The number of steps begun, and the largest number of them.
     parts: [usize; 2],
-    /// The least lead of the best pose over one elsewhere, of those that were looked at.
+    /// The least lead of the best pose over those elsewhere that were tried.
     pub(super) lead: Option<f64>,
-    /// What else was looked at.
+    /// Further findings.
     pub(super) looked: Looked,
     /// Where the search begins, and how the geometries of its views were changed, where these were refined.
     pub(super) refined: Option<(Pose, Vec<Change>)>,
@@ -130,20 +131,20 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
         Self { evaluations, iterations, stages, parts: [begun, begun], ..self }
     }
 
-    /// What was done.
+    /// The log of the work.
     pub(super) fn work(self) -> Work {
         let Self { evaluations, iterations, stages, parts: [begun, _], .. } = self;
         Work { evaluations, iterations, stages, begun }
     }
 
-    /// Expects so many scales, and the parts beside them.
+    /// Expects this many scales, and the steps besides.
     pub(super) fn expect(&mut self, scales: usize, asked: Asked) {
         let landscape = usize::from(self.options.landscape);
         self.parts[1] = self.parts[0] + scales + 2 + usize::from(asked.thorough) + landscape;
     }
 
-    /// Searches at scales, coarse to fine, and then at finer ones until the pose stands still, all of which the CT is prepared for: the
-    /// scales that were looked at, and the best pose.
+    /// Searches at scales, coarse to fine, and then at finer ones until the pose converges; the CT is prepared for
+    /// all of them. Returns the scales that were used, and the best pose.
     pub(super) fn stages(
         &mut self,
         sizes: &[f64],
@@ -175,7 +176,7 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
         self.look(&levels, best, sizes.len(), asked)
     }
 
-    /// Looks at the result of scales from all sides, of which there are so many usual ones.
+    /// Tests the result of scales against competing poses; this many scales are the default ones.
     pub(super) fn look(
         mut self,
         levels: &[Level<'a, D>],
@@ -198,7 +199,7 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
         self.finish([fine, usual], best, asked)
     }
 
-    /// Does a part of the work beside the scales, which listeners and the record hear of as of one of them.
+    /// Does a step besides the scales, which listeners and the record treat like a scale.
     pub(super) fn part<T>(
         &mut self,
         name: &str,
@@ -225,14 +226,14 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
         Ok(done)
     }
 
-    /// Tells that a part of the work begins.
+    /// Reports the start of a step.
     fn begin(&mut self, name: &str) {
         let [index, count] = self.parts;
         self.parts[0] += 1;
         stage::begin(self.progress, name, index, count);
     }
 
-    /// A pose, and others within a range around it, so many in all.
+    /// A pose, and others within a range around it, this many in all.
     pub(super) fn around(&self, start: Pose, range: Range, count: usize, seed: u64) -> Vec<Pose> {
         let mut random = Random::new(seed);
         let mut poses = vec![start];
@@ -266,7 +267,7 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
         stage::distinct(all, apart, most, |a, b| self.distance(a, b))
     }
 
-    /// How far poses are apart: the root mean square over the body, mm.
+    /// The distance between poses: the root mean square over the body, mm.
     pub(super) fn distance(&self, a: &Pose, b: &Pose) -> f64 {
         distance(self.ct.radius, a, b)
     }
@@ -341,8 +342,8 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
         Ok(kept)
     }
 
-    /// How far poses are apart in the images: the root mean square over the body in the view where it is most, mm at the place of the
-    /// CT. What moves along the rays of a single view is seen in none.
+    /// The distance between poses in the images: the root mean square over the body in the worst view, mm at the
+    /// place of the CT. Motion along the rays of a single view is visible in none.
     pub(super) fn seen_apart(&self, a: &Pose, b: &Pose) -> Result<f64> {
         self.seen_from(&self.model.affine(a), &self.model.affine(b))
     }
@@ -377,7 +378,7 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
         Ok(self.views.iter().flat_map(|v| (0..CORNERS).map(move |c| place(v, c))).collect())
     }
 
-    /// Refines the best of some poses again until it stands still.
+    /// Refines the best of some poses again until it converges.
     fn settle(
         &self,
         objective: &dyn Objective,
@@ -413,7 +414,7 @@ pub(super) fn steps(size: f64, last: bool) -> Steps {
     }
 }
 
-/// How far poses of a body of this radius are apart: the root mean square over it, mm.
+/// The distance between poses of a body of this radius: the root mean square over it, mm.
 pub(super) fn distance(radius: f64, a: &Pose, b: &Pose) -> f64 {
     let turn = a.rotation.transpose() * b.rotation;
     let angle = ((turn.trace() - 1.0) / 2.0).clamp(-1.0, 1.0).acos();

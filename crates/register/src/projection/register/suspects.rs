@@ -1,4 +1,4 @@
-//! Whether other images than those that were given fit better: mirrored ones, or exchanged ones.
+//! Tests of whether the images fit better mirrored or swapped.
 
 use super::level::{Compared, Level, Suspect};
 use super::options::PoseRange;
@@ -8,13 +8,13 @@ use crate::search::pose::{Freedom, Pose};
 use crate::search::stage::Stage;
 use voxalign_compute::Device;
 
-/// Poses that are looked at around the start and around the result, those that are refined at each scale, and how many suspicions there
-/// are at most.
+/// Poses that are tried around the start and around the result, those that are refined at each scale, and the
+/// largest number of suspicions.
 const LOOKED: [usize; 2] = [64, 16];
 const REFINED: [usize; 3] = [4, 2, 1];
 const MOST: usize = 6;
 
-/// What may have happened to so many views.
+/// The possible mix-ups of this many views.
 fn suspects(views: usize) -> Vec<Suspect> {
     let mut all: Vec<_> = (0..views).map(Suspect::Mirrored).collect();
     if views > 1 {
@@ -26,7 +26,7 @@ fn suspects(views: usize) -> Vec<Suspect> {
 }
 
 impl<D: Device> Search<'_, '_, D> {
-    /// The images that fit better than those that were given, and by what part of the cost; none where no others do.
+    /// The images that fit better than the given ones, and the gain as a fraction of the cost; none where none do.
     pub(super) fn suspect(
         &mut self,
         levels: &[Level<'_, D>],

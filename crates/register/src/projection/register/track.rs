@@ -1,4 +1,4 @@
-//! A CT that is followed over a sequence of X-ray images.
+//! Tracking of a CT over a sequence of X-ray images.
 
 use super::body::PreparedCt;
 use super::level::{Compared, Level};
@@ -24,11 +24,12 @@ use voxalign_image::{Affine, Vector3, XrayGeometry};
 pub struct TrackOptions {
     /// How the first pose is found, and how a lost one is found again.
     pub pose: PoseOptions,
-    /// How far the CT may move between two frames at most, along and about each axis: what is farther away is a lost track.
+    /// The largest motion of the CT between two frames, along and about each axis: beyond it the track is lost.
     pub range: Range,
-    /// How many of the finest scales are searched at each frame.
+    /// The number of finest scales that are searched at each frame.
     pub scales: usize,
-    /// How many pixels of each view are compared at each scale, where the options of the pose do not ask for a part of them.
+    /// The number of pixels of each view that are compared at each scale, where the options of the pose do not ask
+    /// for a fraction of them.
     pub pixels: usize,
 }
 
@@ -53,7 +54,7 @@ impl TrackOptions {
             return wrong(
                 "refine",
                 value,
-                "refine by the images of one moment, and follow by what that found",
+                "refine with the images of one moment, and follow with the result",
             );
         }
         let Range { translation, rotation } = self.range;
@@ -79,11 +80,12 @@ impl TrackOptions {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Loss {
-    /// An image of one value only, or with values that are no numbers: the number of its view, from 0.
+    /// An image with one value only, or with values that are not finite: the number of its view, from 0.
     Blank(usize),
     /// No view sees the CT where it should be.
     Unseen,
-    /// An image that is less like the simulated one than a share of what was usual: the number of its view, from 0.
+    /// An image whose similarity to the simulated one is below a share of the usual: the number of its view, from
+    /// 0.
     Unlike(usize),
     /// A view that leads to another pose than all do: its number, from 0.
     Contradicting(usize),
@@ -96,19 +98,25 @@ pub enum Loss {
 impl std::fmt::Display for Loss {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Blank(view) => write!(f, "view {} shows nothing", view + 1),
-            Self::Unseen => f.write_str("no view sees the CT where it should be"),
+            Self::Blank(view) => write!(f, "view {} is empty", view + 1),
+            Self::Unseen => f.write_str("no view sees the CT where it is expected"),
             Self::Unlike(view) => write!(f, "view {} does not look like the CT", view + 1),
             Self::Contradicting(view) => {
-                write!(f, "view {} by itself leads to another pose than all views do", view + 1)
+                write!(
+                    f,
+                    "view {} alone leads to a different pose than all views together",
+                    view + 1
+                )
             }
-            Self::Far => f.write_str("the best pose is farther away than the range of a frame"),
-            Self::Doubtful => f.write_str("poses far from each other explain the images as well"),
+            Self::Far => f.write_str("the best pose is beyond the search range of a frame"),
+            Self::Doubtful => {
+                f.write_str("poses far from each other explain the images equally well")
+            }
         }
     }
 }
 
-/// What a frame means for a track.
+/// The state of a track at a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrackStatus {
@@ -135,22 +143,23 @@ pub struct Tracked {
     pub frame: usize,
     /// From the room to the world of the CT, mm; rigid.
     pub transform: Affine,
-    /// What the frame means for the track.
+    /// The state of the track at the frame.
     pub status: TrackStatus,
     /// The cost; not finite where there is none.
     pub cost: f64,
     /// The correlation of the gradients of each view with those of the simulated one.
     pub correlations: Vec<f64>,
-    /// How far the pose that each view alone leads to is from that of all in its image, mm at the place of the CT; none of a single
-    /// view, and of a frame without images.
+    /// The distance of the pose that each view alone leads to from that of all views, in its image, mm at the place
+    /// of the CT; none for a single view, and for a frame without images.
     pub alone: Vec<f64>,
     /// Steps of the optimiser.
     pub iterations: usize,
     /// Simulated images of one view.
     pub renders: usize,
-    /// The part of the pixels of each view that was left out, as it shows what the CT does not; none where the frame was compared as it is.
+    /// The fraction of the pixels of each view that were left out as not in the CT; none where the frame was
+    /// compared as it is.
     pub left_out: Vec<f64>,
-    /// What it took, seconds.
+    /// The time that it took, seconds.
     pub seconds: f64,
     /// Of the first frame, and of those that were searched far around: all that was found.
     pub search: Option<Box<PoseResult>>,
@@ -165,16 +174,16 @@ pub struct TrackView {
     pub region: Option<[usize; 4]>,
 }
 
-/// How much of the usual correlation the last frame makes up.
+/// The weight of the last frame in the usual correlation.
 const NEW: f64 = 0.1;
 /// Evaluations of a refinement of a frame at a scale.
 const EVALUATIONS: usize = 25;
 /// The same by each view alone, from the pose of all.
 const EVALUATIONS_ALONE: usize = 12;
 
-/// Follows a CT over a sequence of X-ray images: the first pose is searched far around, the others from the one before and from where a
-/// steady motion leads. A lost track is said at once; from then on each frame is searched far around the last good pose until one is
-/// found again.
+/// Tracks a CT over a sequence of X-ray images: the first pose is searched over a wide range, the others from the
+/// previous one and from its extrapolation by a steady motion. A lost track is reported at once; from then on each
+/// frame is searched over a wide range around the last good pose until one is found again.
 pub struct Tracker<'a, 'd, D: Device> {
     ct: &'a mut PreparedCt<'d, D>,
     views: Vec<TrackView>,
@@ -182,7 +191,7 @@ pub struct Tracker<'a, 'd, D: Device> {
     start: Affine,
     /// The last two good poses, the last one first; less where there are none, or a gap is between them.
     last: Vec<Affine>,
-    /// The usual correlation of gradients in each view; none before the first frame.
+    /// The usual gradient correlation in each view; none before the first frame.
     usual: Vec<f64>,
     /// The standard deviation of the image of the body in each view, mm at the place of the CT, by the first pose.
     sure: Vec<f64>,
@@ -227,7 +236,7 @@ impl<'a, 'd, D: Device> Tracker<'a, 'd, D> {
             return Err(RegisterError::option(
                 "number of X-ray images",
                 images.len(),
-                format!("give one of each of the {} views", self.views.len()),
+                format!("give one for each of the {} views", self.views.len()),
             ));
         }
         let views = self.views.clone();
@@ -329,7 +338,7 @@ impl<'a, 'd, D: Device> Tracker<'a, 'd, D> {
         }
     }
 
-    /// The view whose image is less like the simulated one than usual.
+    /// The view whose image is less similar to the simulated one than usual.
     fn unlike(&self, correlations: &[f64]) -> Option<usize> {
         let pairs = correlations.iter().zip(&self.usual);
         // What is not a number is unlike anything.
@@ -415,7 +424,8 @@ impl<'a, 'd, D: Device> Tracker<'a, 'd, D> {
         Ok((tracked, Some(tried)))
     }
 
-    /// How far the pose that each view alone leads to is from that of all in its image, mm, and how many images that took.
+    /// The distance of the pose that each view alone leads to from that of all views, in its image, mm, and the
+    /// number of images that took.
     fn alone(
         &self,
         views: &[View<'_>],

@@ -7,56 +7,57 @@ use super::options::{NUMBERS, Refinement};
 use crate::limits::POSE;
 use crate::verdict::{Check, Remedy, Verdict};
 
-/// What the images say of the geometry of their views beside the pose: one step of Newton's method in both.
+/// A misfit of the geometry of the views, from one step of Newton's method in pose and geometry together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Misfit {
-    /// What of the geometry.
+    /// The part of the geometry.
     pub what: Refinement,
-    /// How far the pose would move with it: the root mean square over the body, mm.
+    /// How far the pose would shift with it: the root mean square over the body, mm.
     pub moves: f64,
     /// The standard deviation of that.
     pub sure: f64,
-    /// By how much the distance of each detector from its source and its shifts along columns and rows would change, mm, with their standard
-    /// deviations; 0 for what is not free.
+    /// The changes of each source-to-detector distance and of the detector's shifts along columns and rows, mm,
+    /// with their standard deviations; 0 for fixed ones.
     pub by: Vec<[[f64; 2]; NUMBERS]>,
 }
 
-/// What speaks for a pose without the similarity that was minimised.
+/// Evidence for a pose, independent of the similarity that was minimised.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Evidence {
-    /// How outlines lie on those of the simulated image in each view.
+    /// The agreement of outlines with those of the simulated image in each view.
     pub outlines: Vec<Outlines>,
-    /// How far the pose that each view alone leads to is from the result in the image of that view, mm; none of a single view.
+    /// The distance of the pose that each view alone leads to from the result, in the image of that view, mm; none
+    /// for a single view.
     pub alone: Vec<f64>,
     /// The standard deviation of the image of the body in each view, mm at the place of the CT.
     pub sure: Vec<f64>,
-    /// How far the result is from the start, as a part of what was searched; none where that has no bounds.
+    /// The distance of the result from the start, as a fraction of the search range; none where that has no bounds.
     pub beyond: Option<f64>,
-    /// What the images say of those parts of the geometry of their views that were not refined; none of a single view, and where they do
-    /// not tell.
+    /// Misfits of the parts of the geometry that were not refined; none for a single view, and where the images do
+    /// not determine them.
     pub misfits: Vec<Misfit>,
     /// The size of the pixels that outlines were compared by, at the place of the CT, mm.
     pub size: f64,
 }
 
 impl Evidence {
-    /// How far the pose moves where a part of the geometry of the views is free, as a part of what is allowed.
+    /// The shift of the pose with a part of the geometry of the views free, relative to the tolerance.
     #[must_use]
     pub fn freed(&self, misfit: &Misfit) -> f64 {
         misfit.moves / (POSE.moves[0] * self.size).hypot(POSE.moves[1] * misfit.sure)
     }
 }
 
-/// What else was looked at.
+/// Further findings.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Looked {
-    /// The margin over the best pose of another rotation; none where there is no other.
+    /// The margin over the best pose at another rotation; none where there is no other.
     pub(super) turned: Option<f64>,
-    /// Images that fit better than those that were given, and by what part of the cost.
+    /// Images that fit better than the given ones, and the gain as a fraction of the cost.
     pub(super) suspect: Option<(Suspect, f64)>,
 }
 
-/// What a verdict asks for.
+/// The requirements of a verdict.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asked {
     /// The least correlation of gradients.
@@ -71,7 +72,8 @@ impl Default for Asked {
     }
 }
 
-/// Checks a result; `lead` is that over the best pose elsewhere, where one was looked for. What was not measured is not met.
+/// Checks a result; `lead` is that over the best pose elsewhere, where one was tried. What was not measured counts
+/// as not met.
 pub(super) fn judge(
     result: &PoseResult,
     seen: f64,
@@ -93,19 +95,19 @@ pub(super) fn judge(
     let apart = worst(&mut evidence.outlines.iter().map(times));
     let mut checks = vec![
         Check::at_least(
-            "correlation of gradients within blocks (median), in the view where it is least",
+            "gradient correlation within blocks (median), in the worst view",
             alike,
             asked.alike,
         )
         .or(Remedy::OtherSimilarity),
         Check::new(
-            "change of the cost from the start",
+            "change in cost from the start",
             result.costs[1] - result.costs[0],
             format!("at most {}", POSE.cost_rise),
             result.costs[1] <= result.costs[0] + POSE.cost_rise,
         )
         .or(Remedy::SmallerSearch),
-        Check::at_least("part of the pixels that see the CT", seen, POSE.seen)
+        Check::at_least("fraction of the pixels that see the CT", seen, POSE.seen)
             .or(Remedy::NearerStart),
     ];
     let mut restarts = result.uncertainty.apart.clone();
@@ -123,8 +125,7 @@ pub(super) fn judge(
     if !asked.thorough {
         return Verdict::new(checks, Vec::new());
     }
-    let name =
-        "distance of outlines from those of the result (median), as a part of what is allowed";
+    let name = "distance of outlines from those of the result (median), relative to the tolerance";
     checks.push(Check::at_most(name, apart, 1.0).or(Remedy::Geometry));
     let pairs = || evidence.alone.iter().zip(&evidence.sure);
     if pairs().next().is_some() {
@@ -133,14 +134,14 @@ pub(super) fn judge(
             (POSE.alone * evidence.size).hypot(deviations)
         };
         let times = worst(&mut pairs().map(|(alone, sure)| alone / allowed(*sure)));
-        let name =
-            "distance of the pose by one view alone from that by all, as a part of what is allowed";
+        let name = "largest distance of a pose from one view alone from the result, relative to the tolerance";
         checks.push(Check::at_most(name, times, 1.0).or(Remedy::Geometry));
     }
     let mut remarks = Vec::new();
     // One view does not tell, and views that contradict each other by far do not, either.
     if !evidence.misfits.is_empty() {
-        let name = "movement of the pose where the geometry of the views is free, as a part of what is allowed";
+        let name =
+            "shift of the pose with the geometry of the views free, relative to the tolerance";
         let times = worst(&mut evidence.misfits.iter().map(|m| evidence.freed(m)));
         let check = Check::at_most(name, times, 1.0).or(Remedy::Geometry);
         if !check.passed {
@@ -166,20 +167,21 @@ pub(super) fn judge(
     }
     let known = result.uncertainty.covariance.is_some();
     let unknown = u64::from(!known);
-    checks.push(Check::none("deviations that are not known", unknown).or(Remedy::SingleOut));
+    checks.push(Check::none("undetermined standard deviations", unknown).or(Remedy::SingleOut));
     let turned = looked.turned.unwrap_or(1.0);
-    let check = Check::at_least("margin over the best pose of another rotation", turned, 0.0);
+    let check = Check::at_least("margin over the best pose at another rotation", turned, 0.0);
     checks.push(check.or(Remedy::OtherRotation));
     let better = looked.suspect.map_or(0.0, |s| s.1);
-    let name = "part of the cost by which mirrored or exchanged images fit better";
+    let name = "relative gain in cost from mirroring or swapping images";
     let check = Check::at_most(name, better, POSE.suspect).or(Remedy::OtherImages);
     let which = looked.suspect.iter().map(|s| s.0.to_string()).collect();
     checks.push(if check.passed { check } else { check.of(which) });
     if let Some(beyond) = evidence.beyond {
-        let name = "distance from the start, as a part of the range of the search";
+        let name = "distance from the start, as a fraction of the search range";
         let check = Check::at_most(name, beyond, POSE.beyond);
         if turned >= POSE.beyond_lead && !check.passed {
-            let text = "the pose is farther from the start than was searched, but better than all other rotations";
+            let text = "the pose is outside the search range around the start, but better than those at all \
+                other rotations";
             remarks.push(text.into());
         } else {
             checks.push(check.or(Remedy::SmallerSearch));
@@ -188,7 +190,7 @@ pub(super) fn judge(
     Verdict::new(checks, remarks)
 }
 
-/// What would change where a part of the geometry of the views were free.
+/// The remark on a misfit of the geometry.
 fn freed(misfit: &Misfit) -> String {
     let of = |[by, deviation]: [f64; 2]| format!("{by:+.1} mm (\u{b1} {:.1})", 1.96 * deviation);
     let each = misfit.by.iter().enumerate().map(|(view, &[distance, u, v])| {
@@ -201,11 +203,11 @@ fn freed(misfit: &Misfit) -> String {
         format!("view {}: {by}", view + 1)
     });
     let what = match misfit.what {
-        Refinement::Distance => "distances of the detectors from their sources are",
-        Refinement::PrincipalPoint => "places of the detectors in their planes are",
+        Refinement::Distance => "source-to-detector distances are",
+        Refinement::PrincipalPoint => "principal points are",
     };
     format!(
-        "the images fit better, and the pose moves by some {:.1} mm, where the {what} changed: {}",
+        "the images fit better, and the pose shifts by about {:.1} mm, if the {what} changed: {}",
         misfit.moves,
         each.collect::<Vec<_>>().join("; ")
     )

@@ -1,4 +1,4 @@
-//! Mutual information by joint histograms with continuous windows along the simulated image.
+//! Mutual information from joint histograms with Parzen windows along the simulated image.
 
 use voxalign_options::Parameters;
 

@@ -1,4 +1,4 @@
-//! Images as distributions over pixels.
+//! Kullback-Leibler divergence of images as distributions over pixels.
 
 use voxalign_options::Parameters;
 

@@ -1,4 +1,5 @@
-//! How alike a simulated and an X-ray image are: costs that are minimised, with their derivative in every pixel of the simulated one.
+//! Similarities of a simulated and an X-ray image: costs to be minimised, with their derivative in every pixel
+//! of the simulated one.
 //!
 //! Both images are given at the same [pixels](Pixels): the whole of a region, or tiles drawn from it, which neighbours are compared
 //! within. All is computed in double precision and in an order that is fixed, so that a cost has the same bits whatever rendered the image.
@@ -24,7 +25,7 @@ pub use pattern_intensity::PatternIntensity;
 pub enum XraySimilarity {
     /// Normalised cross-correlation: any scale and offset between the images.
     Ncc,
-    /// Correlation of gradients (Penney 1998): outlines, whatever lies smoothly over them.
+    /// Correlation of gradients (Penney 1998): outlines, whatever varies smoothly over them.
     #[default]
     GradientNcc,
     /// Mutual information: any relation between the images' values.
@@ -59,7 +60,7 @@ pub struct Reference {
     most: f64,
     /// Its gradients, where they were asked for.
     gradients: OnceLock<[Known; 2]>,
-    /// What counts, where not every pixel does.
+    /// The pixels that count, where not all do.
     counted: Option<Counted>,
 }
 
@@ -161,7 +162,8 @@ impl XraySimilarity {
         matches!(self, Self::Mi(_) | Self::Nmi(_))
     }
 
-    /// What costs are parts of each other from: -2, where images tell all of each other, of normalised mutual information; 0 of the others.
+    /// The zero point of relative costs: -2, for images that determine each other, for normalised mutual
+    /// information; 0 for the others.
     pub(crate) fn origin(self) -> f64 {
         if matches!(self, Self::Nmi(_)) { -2.0 } else { 0.0 }
     }

@@ -1,4 +1,4 @@
-//! Correlation, of images and of their gradients.
+//! Normalised cross correlation, of images and of their gradients.
 
 use super::sums::{moments, sum, sums};
 use super::{Known, Reference, Tiles};
@@ -100,7 +100,7 @@ fn gradients(values: &[f32], tiles: Tiles) -> [Vec<f32>; 2] {
     out
 }
 
-/// What derivatives in the [`differences`] of four pixels are in these.
+/// The derivatives in four pixels, given those in their [`differences`].
 fn from_differences(x: f64, y: f64) -> [f64; 4] {
     [-0.5 * (x + y), 0.5 * (x - y), 0.5 * (y - x), 0.5 * (x + y)]
 }

@@ -1,8 +1,8 @@
-//! Differences of images in the same units.
+//! Norms of the difference of images in the same units.
 
 use super::sums::{moments, sum, sums};
 
-/// What differences are measured by: that of the X-ray image to its mean; 1 where it has no contrast.
+/// The unit of differences: that of the X-ray image to its mean; 1 where it has no contrast.
 fn unit(size: f64) -> f64 {
     if size > 0.0 { size } else { 1.0 }
 }

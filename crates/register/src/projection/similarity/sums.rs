@@ -1,4 +1,4 @@
-//! Sums in double precision, in an order that is fixed and that processors can follow several numbers at a time.
+//! Sums in double precision, in a fixed order that suits SIMD.
 
 /// Numbers that are summed up side by side.
 const LANES: usize = 8;
@@ -9,7 +9,7 @@ fn total(lanes: [f64; LANES]) -> f64 {
     ((a + b) + (c + d)) + ((e + f) + (g + h))
 }
 
-/// The sum of what `f` makes of each value.
+/// The sum of `f` over the values.
 pub(super) fn sum(values: &[f32], f: impl Fn(f64) -> f64) -> f64 {
     let mut lanes = [0.0; LANES];
     let (blocks, rest) = values.as_chunks::<LANES>();
@@ -24,7 +24,7 @@ pub(super) fn sum(values: &[f32], f: impl Fn(f64) -> f64) -> f64 {
     total(lanes)
 }
 
-/// The sums of both numbers that `f` makes of each pair of values.
+/// The sums of both results of `f` over pairs of values.
 pub(super) fn sums(a: &[f32], b: &[f32], f: impl Fn(f64, f64) -> [f64; 2]) -> [f64; 2] {
     let mut lanes = [[0.0; LANES]; 2];
     let mut add = |lane: usize, a: f32, b: f32| {

@@ -1,5 +1,5 @@
-//! Simulated annealing (Kirkpatrick et al. 1983) in the manner of Corana et al. (1987): normal steps along one axis
-//! after the other, with a width for each axis that follows how many of them are taken.
+//! Simulated annealing (Kirkpatrick et al. 1983) in the manner of Corana et al. (1987): normally distributed
+//! steps along one axis after the other, with a width for each axis that adapts to the acceptance rate.
 //!
 //! The temperature falls geometrically over half of the evaluations. The others are for a descent by Powell's
 //! method from the best point: chance finds the valley, but not its bottom.
@@ -15,11 +15,11 @@ const GROWTH: f64 = 1.5;
 /// The part of steps that is taken where a width stays as it is.
 const TAKEN: f64 = 0.44;
 
-/// What the point that is asked for is.
+/// The purpose of the point that is asked for.
 #[derive(Debug, Clone)]
 enum Stage {
     Start,
-    /// Near the start, how far costs differ.
+    /// Near the start, the spread of costs.
     Probe,
     /// A step along the axis of this number.
     Step(usize),
@@ -51,7 +51,7 @@ pub(super) struct Search {
     steps: Steps,
     of: Annealing,
     random: Random,
-    /// The point at hand and its cost.
+    /// The current point and its cost.
     at: (Vec<f64>, f64),
     /// Widths of the steps along the axes.
     widths: Vec<f64>,

@@ -1,6 +1,6 @@
 //! Covariance matrix adaptation (Hansen and Ostermeier 2001), with the parameters of Hansen's tutorial (2016):
-//! points are drawn from a normal distribution, whose mean, covariance and width follow the better half of them (the
-//! worse half has no negative weights).
+//! points are drawn from a normal distribution whose mean, covariance and step size follow the better half of
+//! them (without negative weights for the worse half).
 //!
 //! Where half of the evaluations are made before the distribution has become narrow, the others are for a descent
 //! by Powell's method from the best point.
@@ -10,12 +10,12 @@ use crate::random::{Random, SEED};
 use nalgebra::{DMatrix, DVector, SymmetricEigen};
 use voxalign_options::Parameters;
 
-/// The shortest axis of the distribution, as a part of the longest.
+/// The shortest axis of the distribution, as a fraction of the longest.
 const THINNEST: f64 = 1e-7;
 /// Most sweeps of an eigendecomposition.
 const SWEEPS: usize = 1000;
 
-/// What the point that is asked for is.
+/// The purpose of the point that is asked for.
 #[derive(Debug, Clone)]
 enum Stage {
     Start,
@@ -33,7 +33,7 @@ struct Strategy {
     points: usize,
     /// Weights of the better half, best first; their sum is 1.
     weights: Vec<f64>,
-    /// How many points count, the inverse of the sum of squared weights.
+    /// The effective number of points, the inverse of the sum of squared weights.
     effective: f64,
     /// Learning rates of the width's path, the covariance's path, the covariance from its path, and from the points.
     width_path: f64,

@@ -1,15 +1,15 @@
-//! Gradient descent with steps of Barzilai and Borwein (1988) and the line search of Raydan (1997), which lets
-//! the cost rise for a while: these steps descend over several of them, not at each. So one short step is no sign of
-//! a minimum either; it takes some in a row to end the search.
+//! Gradient descent with the steps of Barzilai and Borwein (1988) and the non-monotone line search of Raydan
+//! (1997): the cost falls over several steps, not at each. A single short step therefore is not a sign of a
+//! minimum; several in a row end the search.
 
 use super::{Kind, Optimiser, Steps};
 use nalgebra::DVector;
 use voxalign_options::Parameters;
 
 const ARMIJO: f64 = 1e-4;
-/// The shorter of the two steps is taken where it is shorter than this part of the longer one.
+/// The shorter of the two steps is taken if it is shorter than this fraction of the longer one.
 const SHORTER: f64 = 0.8;
-/// As many steps in a row below the tolerance end the search.
+/// This many steps in a row below the tolerance end the search.
 const SHORT: usize = 5;
 /// A step along which the gradient did not grow is followed by one so much longer.
 const EXPANSION: f64 = 2.0;
@@ -37,13 +37,13 @@ impl Kind for Gradient {
 pub(super) struct Search {
     steps: Steps,
     of: Gradient,
-    /// The point at hand, its cost and gradient.
+    /// The current point, its cost and gradient.
     x: DVector<f64>,
     f: f64,
     g: DVector<f64>,
     /// Costs of the last points.
     recent: Vec<f64>,
-    /// What the gradient is multiplied by.
+    /// The factor of the gradient.
     factor: f64,
     /// The point asked for.
     trial: DVector<f64>,

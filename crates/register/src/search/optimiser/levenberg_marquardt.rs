@@ -1,5 +1,5 @@
 //! The method of Levenberg (1944) and Marquardt (1963): Newton steps whose curvature is damped by a multiple of
-//! its diagonal, which falls where steps gain what they promise and rises where they do not.
+//! its diagonal, which falls where steps achieve the predicted reduction and rises where they do not.
 //!
 //! As costs and gradients are all that is told, the curvature is found from differences of exact gradients along
 //! the axes, an evaluation for each parameter, and made symmetric. While steps gain about what it promises it is
@@ -16,12 +16,12 @@ const RISE: f64 = 4.0;
 const FALL: f64 = 0.1;
 /// The least diagonal, as a part of its largest element.
 const DIAGONAL: f64 = 1e-3;
-/// How far a gain may be from what was promised, as a part of that, if the curvature is to be kept.
+/// The largest deviation of a gain from its prediction, as a fraction of it, with which the curvature is kept.
 const CLOSE: f64 = 0.25;
-/// The width of differences, as a part of the last step.
+/// The width of finite differences, as a fraction of the last step.
 const WIDTH: f64 = 0.1;
 
-/// What the point that is asked for is.
+/// The purpose of the point that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Stage {
     Start,
@@ -53,12 +53,12 @@ impl Kind for LevenbergMarquardt {
 #[derive(Debug, Clone)]
 pub(super) struct Search {
     steps: Steps,
-    /// The point at hand, its cost and gradient.
+    /// The current point, its cost and gradient.
     x: DVector<f64>,
     f: f64,
     g: DVector<f64>,
     curvature: DMatrix<f64>,
-    /// Whether the curvature was found at the point at hand.
+    /// Whether the curvature was computed at the current point.
     fresh: bool,
     damping: f64,
     /// The longest step now.
@@ -97,7 +97,7 @@ impl Search {
         }
     }
 
-    /// How far along an axis gradients are compared.
+    /// The distance along an axis over which gradients are compared.
     fn width(&self) -> f64 {
         (WIDTH * self.length).max(self.steps.tolerance).min(WIDTH * self.steps.first)
     }

@@ -1,5 +1,5 @@
-//! Optimisers that are asked for the next point and told its value, so that many searches can be
-//! evaluated together: on a GPU one launch serves all of them. One file each.
+//! Ask-and-tell optimisers, one file each: they propose the next point and are told its cost, so that many
+//! searches can be evaluated together: on a GPU one launch serves all of them.
 //!
 //! ```
 //! use voxalign_register::Choice;
@@ -75,7 +75,7 @@ pub trait Optimiser: Send {
     fn evaluations(&self) -> usize;
 }
 
-/// What a kind of optimiser is.
+/// What a kind of optimiser implements.
 trait Kind: Parameters + Copy {
     /// A search from a point.
     fn start(self, at: &[f64], steps: Steps) -> Box<dyn Optimiser>;

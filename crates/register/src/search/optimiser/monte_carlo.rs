@@ -1,5 +1,6 @@
-//! Sequential Monte Carlo (Del Moral et al. 2006): particles are weighted by their costs at a temperature that falls
-//! as fast as enough of them count, drawn anew by their weights, and moved, over distances that follow their spread.
+//! Sequential Monte Carlo (Del Moral et al. 2006): particles are weighted by their costs at a temperature that
+//! falls as fast as the effective sample size allows, resampled by their weights, and moved by steps that scale
+//! with their spread.
 //!
 //! They have half of the evaluations. The others are for a descent by Powell's method from the best point:
 //! chance finds the valley, but not its bottom.
@@ -8,7 +9,7 @@ use super::{Kind, Optimiser, Steps, powell};
 use crate::random::{Random, SEED};
 use voxalign_options::Parameters;
 
-/// How often all particles move, where nothing says how many there are and their number allows it.
+/// How often all particles move, where this is not given and their number allows it.
 const ROUNDS: usize = 16;
 /// The fewest particles then.
 const FEWEST: usize = 8;
@@ -16,13 +17,13 @@ const FEWEST: usize = 8;
 const HALVINGS: usize = 50;
 /// The part of moves that is taken where their width stays in proportion to the spread.
 const TAKEN: f64 = 0.25;
-/// The part of the particles, counted with repetition, that has moved before they get colder.
+/// The fraction of the particles, counted with repetition, that must have moved before the temperature falls.
 const MOVED: f64 = 0.4;
 /// The spread of a distribution to the best width of moves over it, times the root of the number of parameters
 /// (Gelman, Roberts and Gilks 1996).
 const WIDTH: f64 = 2.38;
 
-/// What the point that is asked for is.
+/// The purpose of the point that is asked for.
 #[derive(Debug, Clone)]
 enum Stage {
     Start,
@@ -139,8 +140,8 @@ impl Search {
         self.ask_near(0, Stage::Move(0));
     }
 
-    /// Lowers the temperature until no more than the wanted part of the particles counts, and draws as many by
-    /// their weights.
+    /// Lowers the temperature until the effective sample size falls to the wanted fraction, and resamples the
+    /// particles by their weights.
     fn cool(&mut self, low: f64, range: f64) {
         let weights = |colder: f64| -> Vec<f64> {
             let weight = |cost: f64| {

@@ -4,7 +4,7 @@
 use super::{Kind, Optimiser, Steps};
 use voxalign_options::Parameters;
 
-/// What the point that is asked for is.
+/// The purpose of the point that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Stage {
     /// The corner of this number, of the first simplex or one that shrank.

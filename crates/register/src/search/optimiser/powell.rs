@@ -1,22 +1,22 @@
 //! Powell's method of conjugate directions (1964), in the form of Press et al. (Numerical Recipes, section
-//! 10.7): line searches along a set of directions, of which the one that gained most is replaced by the way
-//! that was gone in all, where that way goes on to pay and keeps the directions apart.
+//! 10.7): line searches along a set of directions, of which the one with the largest decrease is replaced by
+//! the overall displacement where that promises a further decrease and keeps the directions independent.
 
 use super::{Kind, Optimiser, Steps};
 use voxalign_options::Parameters;
 
-/// The golden section: how far into the larger part a point is put.
+/// The golden section: the position of a new point in the larger part.
 const GOLDEN: f64 = 0.381_966_011_250_105;
 /// Most trials of a line search.
 const MOST_TRIALS: usize = 30;
 
-/// The shortest first step of a descent that ends another search, as a part of the first step of that.
+/// The shortest first step of a descent that ends another search, as a fraction of that search's first step.
 const NEAR: f64 = 0.01;
 
-/// A point on the line that is searched: how far along it, and its cost.
+/// A point on the search line: its position and its cost.
 type Point = (f64, f64);
 
-/// What the point that is asked for is.
+/// The purpose of the point that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Stage {
     Start,
@@ -49,7 +49,7 @@ pub(super) struct Search {
     steps: Steps,
     of: Powell,
     directions: Vec<Vec<f64>>,
-    /// The point at hand and its cost.
+    /// The current point and its cost.
     at: (Vec<f64>, f64),
     /// Where the round of line searches began.
     begin: (Vec<f64>, f64),

@@ -1,4 +1,4 @@
-//! Where meshes cross the planes of pictures.
+//! Intersections of meshes with the planes of pictures.
 
 use crate::draw::contour::chained;
 use crate::draw::plane::Plane;
@@ -8,7 +8,7 @@ use voxalign_image::{Grid, Mesh, Vector3};
 /// An edge by its two vertices, the smaller one first.
 type Edge = (u32, u32);
 
-/// What a mesh leaves upon a plane, in pixels of its picture.
+/// The intersection of a mesh with a plane, in pixels of its picture.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Cut {
     /// Where faces cross it, and what of curves is near it.
@@ -23,7 +23,7 @@ pub(super) struct Screen<'a> {
     plane: &'a Plane,
     /// The axis of each side, the index at the middle of the first pixel, and the pixels a voxel.
     sides: [(usize, f64, f64); 2],
-    /// How far curves and points may be from the plane, voxels.
+    /// The largest distance of curves and points from the plane, voxels.
     near: f64,
 }
 
@@ -50,12 +50,12 @@ impl<'a> Screen<'a> {
         self.sides.map(|(axis, first, scale)| (index[axis] - first) * scale + 0.5)
     }
 
-    /// How far an index is from the plane, voxels; 0 counts as beyond it.
+    /// The signed distance of an index from the plane, voxels; 0 counts as beyond it.
     fn height(&self, index: &Vector3<f64>) -> f64 {
         index[self.plane.axis] - self.plane.slice as f64
     }
 
-    /// What a mesh leaves.
+    /// The intersection of a mesh.
     pub(super) fn cut(&self, mesh: &Mesh) -> Cut {
         let mut cut = Cut { lines: self.faces(mesh), points: Vec::new() };
         let at = |i: u32| mesh.vertices().get(i as usize).map(|v| self.grid.world_to_index(*v));

@@ -1,4 +1,5 @@
-//! Layers as a page holds them: positions of 16 bits an axis, indices of 16 bits, values of 8, in base64 within JSON.
+//! Encoding of layers in a page: positions of 16 bits per axis, indices of 16 bits, values of 8, in base64
+//! within JSON.
 
 use super::Layer;
 use super::reduce::Reduced;

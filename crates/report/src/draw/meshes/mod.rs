@@ -1,4 +1,4 @@
-//! Meshes in reports: as lines upon slices of an image, and in a view in 3D that opens offline.
+//! Meshes in reports: as lines over slices of an image, and in a 3D view that opens offline.
 //!
 //! A [`Layer`] is a mesh with a name and a colour: a surface, curves, or points, as the mesh has them. A [`Scene`] shows
 //! layers in 3D, turned by the mouse; [`Sections`] draw where layers cut slices. Each becomes a figure, HTML for a page
@@ -45,7 +45,7 @@ pub use view::Scene;
 use crate::error::{ReportError, Result};
 use voxalign_image::{Mesh, Vector3, memory};
 
-/// The colour of a layer, one that shows on black and beside the others.
+/// The colour of a layer, one that is visible on black and next to the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Colour {
     /// As reports draw what is fixed.
@@ -145,8 +145,8 @@ impl<'a> Layer<'a> {
     }
 }
 
-/// Short lines from each point of one list to that of another, such as corresponding landmarks; as many as the shorter
-/// list has.
+/// Short lines from each point of one list to that of another, such as corresponding landmarks, up to the length of
+/// the shorter list.
 ///
 /// # Errors
 /// [`ReportError::Mesh`] where a point is not finite or there are too many; [`ReportError::OutOfMemory`].

@@ -1,4 +1,4 @@
-//! Meshes with less of everything, for the view alone.
+//! Reduction of meshes for the view.
 
 use super::Layer;
 use crate::error::Result;
@@ -8,7 +8,7 @@ use voxalign_image::{Vector3, memory};
 /// Most vertices of a layer: indices have 16 bits.
 const VERTICES: usize = 1 << 16;
 
-/// What of a layer is in the page.
+/// The part of a layer that is in the page.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Reduced {
     pub(super) vertices: Vec<Vector3<f64>>,
@@ -22,7 +22,7 @@ pub(super) struct Reduced {
 }
 
 impl Reduced {
-    /// A layer with at most so many faces, and so many points along lines.
+    /// A layer with at most this many faces, and this many points along lines.
     pub(super) fn of(layer: &Layer<'_>, most: usize) -> Result<Self> {
         let mesh = layer.mesh;
         let mut out =
@@ -103,7 +103,8 @@ fn merged(layer: &Layer<'_>, cell: f64) -> Result<Reduced> {
     })
 }
 
-/// Curves or points: every so many of them, evenly over the list, each curve with every so many of its points.
+/// Curves or points: a regular subset of them, evenly over the list, each curve with a regular subset of its
+/// points.
 fn lines(layer: &Layer<'_>, most: usize) -> Result<Reduced> {
     let mesh = layer.mesh;
     let most = most.min(VERTICES);

@@ -1,4 +1,4 @@
-//! The colours of values at vertices, and their bar.
+//! Colour maps of values at vertices, and their colour bar.
 
 use super::Layer;
 use crate::draw::axis::round_up;
@@ -24,15 +24,15 @@ const STEPS: usize = 64;
 /// The part of all values that the bar covers, where no range is asked for.
 const COVERED: f64 = 0.98;
 
-/// What the values of layers are, and which of them the colours cover.
+/// The name of the values of layers, and the range that the colours cover.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scale {
     /// Their name, such as `distance`.
     pub name: String,
     /// Their unit, such as `mm`; empty where they have none.
     pub unit: String,
-    /// The values at both ends; where it is not said, from 0 to what 98 % of the values do not exceed, or from minus
-    /// that to it where there are values below 0.
+    /// The values at both ends; by default from 0 to the 98th percentile, or from minus to plus that of the
+    /// magnitudes where there are values below 0.
     pub range: Option<[f64; 2]>,
 }
 

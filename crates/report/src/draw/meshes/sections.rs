@@ -1,4 +1,4 @@
-//! Slices of images with the lines on which meshes cross them.
+//! Slices of images with the intersection lines of meshes.
 
 use super::cut::Screen;
 use super::{Colour, Layer, bounds};
@@ -14,9 +14,9 @@ use crate::page::html::figure;
 use std::fmt::Write as _;
 use voxalign_image::{Affine, Grid, Vector3, Volume, memory};
 
-/// How far drawn lines may be from the exact ones, pixels.
+/// The tolerance of drawn lines, pixels.
 const TOLERANCE: f64 = 0.25;
-/// What is shown around meshes, as part of their longest side.
+/// The margin around meshes, as a fraction of their longest side.
 const MARGIN: f64 = 0.25;
 /// The least that is shown, mm.
 const LEAST: f64 = 30.0;
@@ -28,9 +28,9 @@ const WORTH: f64 = 0.7;
 pub struct Row<'a> {
     /// Its name.
     pub name: String,
-    /// What the slices are of; all images of a figure are on one grid.
+    /// The images that are sliced; all images of a figure are on one grid.
     pub image: &'a Volume<f32>,
-    /// What is drawn upon them: surfaces where they cross the slice, curves and points near it.
+    /// The meshes drawn over them: surfaces where they cross the slice, curves and points near it.
     pub layers: Vec<Layer<'a>>,
 }
 
@@ -43,8 +43,7 @@ pub struct Sections<'a> {
 }
 
 impl Sections<'_> {
-    /// The figure, as HTML; empty where there are no rows. The caption is HTML and says how
-    /// to read it.
+    /// The figure, as HTML; empty without rows. The caption is HTML and explains how to read it.
     ///
     /// # Errors
     /// [`ReportError::OtherGrid`](crate::ReportError::OtherGrid) where images are on different grids,
@@ -80,14 +79,17 @@ impl Sections<'_> {
             |row, at| pictures[row][at].0.clone(),
             |row, at| pictures[row][at].1.clone(),
         )?;
-        let cut_out =
-            if area.is_cut { "The slices are cut to the surroundings of the meshes. " } else { "" };
+        let cut_out = if area.is_cut {
+            "The slices are cropped to the surroundings of the meshes. "
+        } else {
+            ""
+        };
         let places = gallery::places(&planes, &cut);
         let caption = format!("{caption} {cut_out}{places}");
         Ok(figure(id, title, &(body + &self.key()), caption.trim()).html)
     }
 
-    /// What the colours are: each name once.
+    /// The legend of the colours: each name once.
     fn key(&self) -> String {
         let mut known: Vec<(&str, Colour)> = Vec::new();
         for layer in self.rows.iter().flat_map(|row| &row.layers) {
@@ -135,7 +137,7 @@ struct Area {
 }
 
 impl Area {
-    /// What is around these bounds, mm; all where there are none, or where little would be cut off.
+    /// The surroundings of these bounds, mm; all where there are none, or where little would be cropped.
     fn around(grid: &Grid, bounds: Option<[Vector3<f64>; 2]>) -> Self {
         let size = grid.dims();
         let all = |middle| Self { start: [0; 3], dims: size, middle, is_cut: false };

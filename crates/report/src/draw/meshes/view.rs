@@ -1,4 +1,4 @@
-//! Layers in 3D.
+//! The 3D view of layers.
 
 use super::encode::{LayerData, SceneData};
 use super::reduce::Reduced;
@@ -15,16 +15,16 @@ const MOST: usize = 90_000;
 /// Layers in one view.
 #[derive(Debug, Clone, Default)]
 pub struct Scene<'a> {
-    /// What is shown.
+    /// The layers.
     pub layers: Vec<Layer<'a>>,
-    /// What the values of layers are; without one they are not shown.
+    /// The colour scale of the values of layers; without one they are not shown.
     pub scale: Option<Scale>,
 }
 
 impl Scene<'_> {
-    /// The figure, as HTML with its script: turned by the mouse, moved with Shift, zoomed by the wheel; layers can be
-    /// hidden and made translucent. Empty where no layer has a vertex. The caption is HTML and says how to read it; what
-    /// was left out of large meshes is said behind it.
+    /// The figure, as HTML with its script: rotated by the mouse, moved with Shift, zoomed by the wheel; layers can
+    /// be hidden and made translucent. Empty where no layer has a vertex. The caption is HTML and explains how to
+    /// read it; a note on the reduction of large meshes is appended.
     ///
     /// # Errors
     /// [`ReportError::MeshValues`](crate::ReportError::MeshValues),
@@ -65,7 +65,7 @@ impl Scene<'_> {
         if !less.is_empty() {
             let _ = write!(
                 caption,
-                " The view has less than the files of large meshes: {}; all figures are of the whole ones.",
+                " Large meshes are reduced for this view: {}; all figures are of the full meshes.",
                 less.join(", ")
             );
         }
@@ -81,7 +81,7 @@ impl Scene<'_> {
              <div class=\"view3d\" hidden><div class=\"tools\"><fieldset aria-label=\"Seen from\">{buttons}\
              <button type=\"button\" data-look=\"\">Reset</button></fieldset></div>\
              <div class=\"scene\"><canvas tabindex=\"0\" role=\"img\" aria-label=\"{name}, in 3D\"></canvas>\
-             <p class=\"hint\">drag to turn, Shift and drag to move, click and wheel to zoom</p></div>{key}\
+             <p class=\"hint\">drag to rotate, Shift-drag to pan, click and scroll to zoom</p></div>{key}\
              <div class=\"layers\">{rows}</div>\
              <script type=\"application/json\">{json}</script></div><script>{}</script>",
             include_str!("view.js")
@@ -90,7 +90,7 @@ impl Scene<'_> {
     }
 }
 
-/// How many faces or points each layer may have: all the same, and what some do not need is the others'.
+/// The most faces or points that each layer may have: an equal share, and the unused shares of smaller ones.
 fn shares(layers: &[Layer<'_>]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..layers.len()).collect();
     order.sort_by_key(|&i| size(&layers[i]));
@@ -112,7 +112,7 @@ fn size(layer: &Layer<'_>) -> usize {
     }
 }
 
-/// How large a layer is, in words.
+/// A description of the size of a layer.
 fn amount(layer: &Layer<'_>) -> String {
     let (mesh, count) = (layer.mesh, thousands(size(layer) as f64));
     match (mesh.faces().len(), mesh.line_ends().len()) {

@@ -1,4 +1,4 @@
-//! What the images say of the result, whatever cost found it, and what else was tried.
+//! Evidence from the images, independent of the cost, and the other attempts.
 
 use crate::page::html::{Columns, Section, figure, table};
 use crate::record::RunRecord;
@@ -19,19 +19,20 @@ pub(crate) fn section(record: &RunRecord) -> Section {
         "evidence",
         "Evidence",
         &body,
-        "what both images show together at one coarse scale, measured without the cost that was \
-         optimised. Edges: how far gradients lie in one line, 0 to 1, for any contrast. Information: of each other, as a \
-         part of the smaller entropy. Tissue: information within what is foreground in both, nats. Good alignment: the \
-         first column is clearly above the second (all shifted by two samples of that scale) and the third (the best of \
-         alignments that are wrong on purpose: shifted by a quarter of the object, turned by 25 degrees, turned over). The \
-         agreement makes one number of these leads; above 0 is good.",
+        "what the two images have in common at one coarse scale, measured independently of the cost that was \
+         optimised. Edges: how parallel the gradients are, 0 to 1, for any contrast. Information: mutual \
+         information as a fraction of the smaller entropy. Tissue: mutual information within the foreground of \
+         both, nats. Good alignment: the first column is clearly above the second (shifted by two samples of \
+         that scale) and the third (the best of alignments that are wrong on purpose: shifted by a quarter of \
+         the object, rotated by 25 degrees, turned over). The agreement combines these leads in one number; \
+         above 0 is good.",
     )
 }
 
 fn measures(evidence: &Evidence) -> String {
     let all =
         [evidence.found, evidence.near, evidence.elsewhere, evidence.mirrored, evidence.headers];
-    let headings = ["", "#Result", "#Shifted a little", "#Elsewhere", "#Mirrored", "#Headers"];
+    let headings = ["", "#Result", "#Slightly shifted", "#Elsewhere", "#Mirrored", "#Headers"];
     format!(
         "<p>Agreement: <b>{}</b>.</p>{}",
         fixed(evidence.agreement(), 2),
@@ -39,11 +40,11 @@ fn measures(evidence: &Evidence) -> String {
     )
 }
 
-/// What the images say without their masks, where they have some.
+/// The evidence of the images without their masks, where they have some.
 fn unmasked(whole: Option<&Unmasked>, under: &str) -> String {
     whole.map_or_else(String::new, |whole| {
         format!(
-            "<p>That is of what the masks keep, {:.0} % of the object. Agreement of the whole images{under}: <b>{}</b>.</p>",
+            "<p>This is inside the masks, {:.0} % of the object. Agreement of the whole images{under}: <b>{}</b>.</p>",
             100.0 * whole.kept,
             fixed(whole.evidence.agreement(), 2)
         )
@@ -88,11 +89,12 @@ pub(crate) fn of_deformation(evidence: Option<&DeformationEvidence>) -> Section 
         "evidence",
         "Evidence",
         &body,
-        "what both images show together at one coarse scale, measured without the similarity that \
-         drove the deformation: where it started, under the affine map that is nearest to the whole transform, in which no \
-         bending helps, and as deformed. \u{201c}Elsewhere\u{201d} is the best of alignments that are wrong on purpose. Good: \
-         the agreement as deformed is above 0, that of the nearest affine map hardly below, and tissue is not next to nothing. \
-         What does not belong together can be bent to the same outline; it then agrees as deformed, but not unbent.",
+        "what the two images have in common at one coarse scale, measured independently of the similarity that \
+         drove the deformation: at the affine start, under the affine map nearest to the whole transform, \
+         without any bending, and as deformed. \u{201c}Elsewhere\u{201d} is the best of alignments that are \
+         wrong on purpose. Good: the agreement as deformed is above 0, that under the nearest affine map is \
+         hardly below it, and tissue is clearly above 0. Images that do not belong together can be bent to the \
+         same outline; they then agree as deformed, but not under the affine map.",
     )
 }
 
@@ -106,7 +108,9 @@ fn attempts(record: &RunRecord) -> String {
     match table.as_str() {
         "" => table,
         table => {
-            format!("<p>What was asked for gave a bad result; these were tried as well:</p>{table}")
+            format!(
+                "<p>The registration that was asked for gave a bad result; these were tried as well:</p>{table}"
+            )
         }
     }
 }

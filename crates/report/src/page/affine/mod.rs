@@ -9,7 +9,7 @@ use crate::draw::studio::{Images, Studio};
 use crate::error::Result;
 use crate::record::{Figure, RunRecord};
 
-/// What a report on an affine registration is made of.
+/// The content of a report on an affine registration.
 #[derive(Debug, Clone, Copy)]
 pub struct AffineReport<'a> {
     /// The record of the run.
@@ -35,31 +35,28 @@ pub fn render(report: &AffineReport<'_>) -> Result<String> {
     let all =
         [Figure::LabelOverlap, Figure::Overlap, Figure::Cost, Figure::Ncc, Figure::Mi, Figure::Nmi];
     let mut page = Page::on(record, words::highlights(record, &all, 4));
-    page.add("Transform", words::transform(&record.transform, "What was done"));
+    page.add("Transform", words::transform(&record.transform, "The transform"));
     page.add("Compare", comparison(&studio.planes, &FIXED_AND_MOVING));
     pair::slices(
         &mut page,
         &studio,
         ["Moving, before", "Moving, after"],
-        "the same slices of the fixed image, of the moving image where it \
-         was, and of the moving image as aligned. Good alignment: the last has the outline, size \
-         and position of the first, whatever its contrast.",
+        "the same slices of the fixed image, of the moving image before registration, and of the moving image \
+         as aligned. Good alignment: the last matches the first in outline, size and position, whatever its contrast.",
     )?;
     page.figure(
         "Checkerboard",
         "fig-checkerboard",
         "Checkerboard",
         &studio.checkerboards()?,
-        "alternating squares of the fixed and the moving image. Good \
-         alignment: outlines and folds run on from square to square; brightness may jump at the \
-         seams, shapes may not.",
+        "alternating squares of the fixed and the moving image. Good alignment: outlines and folds continue \
+         from square to square; brightness may jump at the seams, shapes may not.",
     );
     let edges = pair::edges(
         &studio,
-        "the lines belong to the fixed image, the grey picture is the \
-         moving image. Good alignment: the lines lie on the moving image\u{2019}s own borders \
-         all around and inside; lines on one side of a border, all shifted the same way, mean a \
-         remaining offset.",
+        "the lines are edges of the fixed image, the grey picture is the moving image. Good alignment: the \
+         lines lie on the moving image\u{2019}s own borders, around the outside and inside; lines that are all \
+         shifted the same way mean a remaining offset.",
     )?;
     page.add("Edges", edges);
     page.add("Difference", pair::difference(&studio)?);
@@ -69,10 +66,10 @@ pub fn render(report: &AffineReport<'_>) -> Result<String> {
         "fig-histogram",
         "Joint histograms",
         &studio.histograms()?,
-        "how often a fixed intensity (to the right) meets a moving \
-         intensity (up), on a logarithmic scale from dark (never) to light (often), over a regular \
-         lattice of voxels. Good alignment: narrow ridges and spots; a blurred cloud, or bands \
-         along both axes, mean that different tissues meet.",
+        "how often each fixed intensity (to the right) coincides with each moving intensity (up), on a \
+         logarithmic scale from dark (never) to light (often), over a regular lattice of voxels. Good \
+         alignment: narrow ridges and spots; a blurred cloud, or bands along both axes, means that different \
+         tissues overlap.",
     );
     page.add("Evidence", evidence::section(record));
     page.add("Cost", course::search(&record.stages, record.parameters.get("cost")));

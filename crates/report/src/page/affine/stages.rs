@@ -30,18 +30,18 @@ pub(crate) fn table(stages: &[StageRecord]) -> String {
         .html("stages")
 }
 
-/// How the cost of the finest stages was chosen, in words; nothing where it was given.
+/// How the cost of the finest stages was chosen; nothing where it was given.
 pub(crate) fn choice(record: &RunRecord) -> Section {
     let Some(linearity) = record.figures.get(Figure::Linearity) else { return Section::default() };
     let line = record.figures.get(Figure::ExplainedByLine).unwrap_or(f64::NAN);
     let finest = record.stages.last().map_or("", |s| &*s.cost);
     let why = match finest {
-        "ncc" => "They lie on a line, for which cross-correlation is the more exact",
-        _ => "That is not enough of a line for cross-correlation",
+        "ncc" => "The relation is close to linear, for which cross-correlation is more precise",
+        _ => "The relation is not linear enough for cross-correlation",
     };
     let html = format!(
-        "<p id=\"choice\">The cost of the finest stages is {}. Within what is foreground in both images a straight line \
-         explains {} of the variance of their intensities, {} of what any relation explains. {why}.</p>",
+        "<p id=\"choice\">The cost of the finest stages is {}. Within the foreground of both images a linear \
+         relation explains {} of the variance of their intensities, {} of what any relation explains. {why}.</p>",
         escape(finest),
         fixed(line, 3),
         fixed(linearity, 3),

@@ -1,4 +1,4 @@
-//! How the atlas sharpened: entropy, gradient energy and energy over the iterations.
+//! The sharpening of an atlas: entropy, gradient energy and energy over the iterations.
 
 use super::AtlasRecord;
 use crate::page::course::{Labels, energies, table};

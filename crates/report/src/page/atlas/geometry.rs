@@ -1,4 +1,4 @@
-//! What the template has beside images: pictures, and how far the subjects are from it.
+//! The shapes and landmarks of a template: pictures, and distances of the subjects from them.
 
 use super::{AtlasRecord, AtlasReport};
 use crate::draw::meshes::{Colour, Layer, Row, Scale, Scene, Sections};
@@ -9,7 +9,7 @@ use crate::record::anatomy::AnatomyRecord;
 use crate::record::atlas::TemplateRecord;
 use crate::text::{escape, fixed, thousands};
 
-/// Shapes upon slices of the template, and in 3D; nothing where there are none.
+/// Shapes over slices of the template, and in 3D; nothing where there are none.
 pub(super) fn pictures(page: &mut Page, report: &AtlasReport<'_>) -> Result<()> {
     if !report.shapes.is_empty() {
         let shapes = report.shapes.iter().enumerate();
@@ -18,9 +18,9 @@ pub(super) fn pictures(page: &mut Page, report: &AtlasReport<'_>) -> Result<()> 
         page.sections(
             "Shapes",
             &Sections { rows: vec![row] },
-            "Shapes upon slices",
-            "where the shapes of the template cut its slices. Good: each line lies on the border of \
-             what it is the surface of, in the mean image of all subjects.",
+            "Shapes over slices",
+            "where the shapes of the template cut its slices. Good: each line follows the border of its \
+             structure in the mean image of all subjects.",
         )?;
     }
     if report.shapes.is_empty() && report.marks.is_empty() {
@@ -38,13 +38,14 @@ pub(super) fn pictures(page: &mut Page, report: &AtlasReport<'_>) -> Result<()> 
     page.solid(
         &Scene { layers, scale },
         "Shapes in 3D",
-        "the shapes of the template, coloured by how far each place is carried to the subjects, the \
-         root mean square over them after their affine maps. Dark places are alike in all subjects; what shines differs \
-         most between them.",
+        "the shapes of the template, coloured by how far each vertex is displaced to reach the subjects: the \
+         root mean square over the subjects, after their affine maps. Dark parts are alike in all subjects; \
+         bright parts differ most between them.",
     )
 }
 
-/// What the template has with what all subjects say of it, and with those of the one that is worst after.
+/// An item of the template's geometry with the mean over all subjects, and with the worst subject after
+/// registration.
 struct Spread<'a, T> {
     of: &'a TemplateRecord,
     all: Vec<&'a T>,
@@ -59,7 +60,7 @@ impl<T> Spread<'_, T> {
     }
 }
 
-/// What the template has, as far as subjects say something of it: what `find` finds of its name.
+/// The items of the template's geometry that subjects have measures of: those that `find` returns for its name.
 fn spreads<'a, T>(
     record: &'a AtlasRecord,
     find: impl Fn(&'a AnatomyRecord, &str) -> Option<&'a T>,
@@ -109,9 +110,10 @@ pub(super) fn distances(record: &AtlasRecord) -> Section {
         .column("Of which", |m| escape(m.name))
         .html("marks");
     let note = note(
-        "Distances are those of the shape of the template, carried to each subject by its affine map alone and by its \
-         deformation, from the shape of the subject itself: the mean over the subjects, in their worlds. The variation is \
-         how far places of the template are carried after the affine maps, the root mean square over places and subjects.",
+        "Distances are between the template shape, mapped to each subject by its affine map alone and by its \
+         deformation, and the shape of that subject: the mean over the subjects, in their worlds. The variation \
+         is how far vertices of the template are displaced after the affine maps, the root mean square over \
+         vertices and subjects.",
     );
     section("geometry", "Shapes of the subjects", &(shapes + &marks + &note))
 }

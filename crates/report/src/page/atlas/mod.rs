@@ -21,7 +21,7 @@ use voxalign_population::atlas::Snapshot;
 use voxalign_population::stream::{Task, Trace};
 use voxalign_register::Choice;
 
-/// What a report on an atlas is made of.
+/// The content of a report on an atlas.
 ///
 /// All images are on the grid of the atlas; of several channels they are the first.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +42,7 @@ pub struct AtlasReport<'a> {
     pub labels: Option<&'a LabelMap>,
     /// The template at some iterations, in the order in which they were made; none is well too.
     pub snapshots: &'a [Snapshot],
-    /// What ran when, where the subjects were streamed through the device.
+    /// The timeline, where the subjects were streamed through the device.
     pub timeline: Option<&'a Trace>,
     /// The surfaces, curves and points of the template.
     pub shapes: &'a [TemplateShape<'a>],
@@ -57,7 +57,7 @@ pub struct TemplateShape<'a> {
     pub name: &'a str,
     /// It in the world of the atlas.
     pub mesh: &'a Mesh,
-    /// How far each vertex is carried to the subjects, the root mean square, mm.
+    /// The displacement of each vertex to the subjects, the root mean square, mm.
     pub variation: &'a [f32],
 }
 
@@ -83,9 +83,9 @@ const COMPARISON: Comparison<'_> = Comparison {
     images: "the mean after affine alignment and the atlas",
     rows: &[(1, "the mean after affine alignment and the atlas")],
     first: "mean after affine alignment",
-    caption: "drag the slider or a picture: the mean after affine alignment is on its left, the atlas on its \
-              right. Good: the same anatomy, sharper on the right; where borders jump, the mean shape \
-              is not that of the mean image.",
+    caption: "drag the slider or a picture: the mean after affine alignment is on the left, the atlas on the \
+        right. Good: the same anatomy, sharper on the right; where borders jump, the mean shape is not that of \
+        the mean image.",
 };
 
 /// The report as one HTML file that needs nothing else, as that of an
@@ -107,22 +107,20 @@ pub fn render(report: &AtlasReport<'_>) -> Result<String> {
         "fig-slices",
         "The mean after affine alignment, and the atlas",
         &format!("<p class=\"convention\">{}</p>{}", pictures.convention(), pictures.slices()?),
-        "the same slices of the mean of the subjects after their affine alignment \
-         alone, and of the atlas, on the same grey scale. Good: borders, folds and cavities that are \
-         blurred in the first are sharp in the atlas, and it looks like the image of one subject. Doubled \
-         borders mean that subjects were matched to different places; melted ones, that the \
-         deformations are too strong.",
+        "the same slices of the mean of the subjects after affine alignment alone, and of the atlas, on the \
+         same grey scale. Good: borders, folds and cavities that are blurred in the first are sharp in the \
+         atlas, which looks like the image of one subject. Doubled borders mean that subjects were matched to \
+         different structures; smeared ones, that the deformations are too strong.",
     );
     page.figure(
             "Sharpening",
             "fig-sharpening",
             "How the atlas sharpened",
             &pictures.sharpening()?.unwrap_or_default(),
-            "middle slices of the template at its scales and iterations, on \
-             the grey scale above; scales are named by the length of their voxels. Good: it gets sharper \
-             from scale to scale and keeps its shape. Within a scale the deformations may move all \
-             subjects together, which shows as growth or drift; the mean displacement is removed \
-             at the end of each scale, unless that was switched off.",
+            "middle slices of the template at its scales and iterations, on the grey scale above; scales are \
+             named by their voxel size. Good: it gets sharper from scale to scale and keeps its shape. Within a \
+             scale the deformations may move all subjects together, which shows as growth or drift; the mean \
+             displacement is removed at the end of each scale, unless that was switched off.",
         );
     geometry::pictures(&mut page, report)?;
     page.add("Distances", geometry::distances(record));
@@ -131,14 +129,12 @@ pub fn render(report: &AtlasReport<'_>) -> Result<String> {
         "fig-course",
         "Entropy, gradient energy and energy over iterations",
         &course::charts(record, grid),
-        "before each iteration, and after the last of a scale. The entropy of the \
-         template\u{2019}s intensities falls and its gradient energy rises while it sharpens. Both jump where \
-         a finer scale begins, as that shows more detail, and at the end of a scale, where the \
-         mean displacement is removed: a template that had grown had more edges. What the atlas \
-         gained is shown by the figures after affine alignment and at the end, which are on one grid. \
-         The energy, a weighted \
-         mean over the subjects, falls at each scale; where it is still steep at the end, more iterations \
-         help.",
+        "values before each iteration, and after the last of each scale. The entropy of the template\u{2019}s \
+         intensities falls and its gradient energy rises as it sharpens. Both jump where a finer scale begins, \
+         as it shows more detail, and at the end of a scale, where the mean displacement is removed: a template \
+         that had grown had more edges. The overall gain is shown by the figures after affine alignment and at \
+         the end, which are on the same grid. The energy, a weighted mean over the subjects, falls at each \
+         scale; where it is still steep at the end, more iterations help.",
     );
     page.add("Subjects", subjects(record));
     page.figure(
@@ -146,10 +142,10 @@ pub fn render(report: &AtlasReport<'_>) -> Result<String> {
         "fig-variance",
         "Variance over the subjects",
         &pictures.variance()?,
-        "how much the intensities of the deformed subjects differ at each voxel. \
-         Good: dark, with thin light lines at borders that cannot be matched. Broad light bands mean \
-         that the subjects do not agree there; a light patch is often one subject with a lesion, \
-         or with something that was not removed.",
+        "how much the intensities of the deformed subjects differ at each voxel. Good: dark, with thin light \
+         lines at borders that cannot be matched. Broad light bands mean that the subjects do not agree there; \
+         a light patch is often a single subject with a lesion, or with something that was not removed, such as \
+         part of the skull.",
     );
     page.figure(
         "Entropy",
@@ -157,40 +153,37 @@ pub fn render(report: &AtlasReport<'_>) -> Result<String> {
         "Entropy over the subjects",
         &pictures.entropy()?,
         &format!(
-            "how many different intensities the deformed subjects have at each \
-             voxel, in bits: 0 where all are the same, {} at most with so many subjects. Unlike \
-             the variance, it does not depend on how far apart they are. Good: low within tissues, higher \
-             along folds that differ from subject to subject.",
+            "how many different intensities the deformed subjects have at each voxel, in bits: 0 where all are \
+             the same, at most {} with this number of subjects. Unlike the variance, it does not depend on how \
+             far apart they are. Good: low within tissues, higher along folds that differ from subject to subject.",
             fixed((record.subjects.len().max(1) as f64).log2(), 2)
         ),
     );
     page.figure(
         "Bias",
         "fig-jacobian",
-        "Mean logarithm of the changes of volume",
+        "Mean log volume change",
         &pictures.log_jacobian()?,
-        "the mean over the subjects of the logarithm of the Jacobian determinant, \
-         the edges of the atlas in grey. Black: the atlas has the mean volume of the subjects; orange: \
-         they are larger there; blue: smaller. Good: black or dark all over, without large patches of \
-         one colour: the atlas has no bias.",
+        "the mean over the subjects of the log Jacobian determinant, with the edges of the atlas in grey. \
+         Black: the atlas has the mean volume of the subjects; orange: they are larger there; blue: smaller. \
+         Good: black or dark all over, without large patches of one colour: the atlas is unbiased.",
     );
     page.figure(
             "Regions",
             "fig-labels",
             "Regions",
             &pictures.regions().transpose()?.unwrap_or_default(),
-            "outlines of the regions that most subjects have at each voxel, over \
-             the atlas; colours tell neighbours apart. Good: they lie on the borders of the atlas, smooth \
-             and without specks.",
+            "outlines of the majority label at each voxel, over the atlas; colours distinguish neighbours. \
+             Good: they follow the borders of the atlas and are smooth, without specks.",
         );
     page.figure(
             "Timeline",
             "fig-timeline",
-            "What ran when",
+            "Timeline",
             &report.timeline.and_then(timeline).unwrap_or_default(),
-            "a row is a stage of the stream, a box a subject at it; the dashed line \
-             is the least time that the slowest stage allows. Good: the row of the slowest stage has no \
-             gaps and ends near the line, so that everything else overlaps with it.",
+            "each row is a stage of the stream, each box a subject in it; the dashed line is the shortest time \
+             that the slowest stage allows. Good: the row of the slowest stage has no gaps and ends near the \
+             line, so everything else overlaps with it.",
         );
     let name = |figure: Figure| {
         let known = FIGURES.iter().find(|(known, _)| *known == figure);
@@ -238,21 +231,20 @@ fn subjects(record: &AtlasRecord) -> Section {
     let all = &record.subjects;
     let mut body = scroll(subjects::chart(all));
     if !body.is_empty() {
-        body += &note(
-            "The higher, the more alike; subjects in red cannot be used or are unlike the others.",
-        );
+        body +=
+            &note("Higher is more alike; subjects in red cannot be used or are unlike the others.");
     }
     body += &subjects::rows(all);
     body += &note(
-        "Those that need a look come first. The correlations are those of a subject\u{2019}s image with the \
-         mean of the others after affine alignment, by its affine map alone, and with that of the deformed ones, as \
-         deformed; the information is what both tell of each other within the tissue there; displacements and Jacobian \
-         determinants are those of its deformation, without the affine map.",
+        "Subjects to inspect come first. The correlations are of each subject\u{2019}s image with the mean of \
+         the others: before, both after affine alignment alone; after, both as deformed. The information is the \
+         mutual information of the two within tissue; displacements and Jacobian determinants are those of the \
+         subject\u{2019}s deformation, without the affine map.",
     );
     section("subjects", "Subjects", &body)
 }
 
-/// What ran when, with the times of the stages; none where nothing ran.
+/// The timeline, with the times of the stages; none where nothing was streamed.
 fn timeline(trace: &Trace) -> Option<String> {
     let names: Vec<String> = trace.stages.iter().map(|s| s.name.clone()).collect();
     let task = |t: &Task| TimelineTask {
@@ -263,7 +255,7 @@ fn timeline(trace: &Trace) -> Option<String> {
         end: t.end,
     };
     let svg = Timeline {
-        title: "What ran when".to_owned(),
+        title: "Timeline".to_owned(),
         rows: names.clone(),
         stages: names,
         tasks: trace.tasks.iter().map(task).collect(),
@@ -278,6 +270,6 @@ fn timeline(trace: &Trace) -> Option<String> {
         .column("#Busy", |(i, _)| seconds(trace.busy(*i)))
         .html("stages");
     let [all, least] = [trace.wall(), trace.bound()].map(seconds);
-    let note = note(&format!("{all} in all; {least} is the least that the stages allow."));
+    let note = note(&format!("{all} in total; {least} is the least that the stages allow."));
     Some(scroll(Some(svg)) + &note + &table)
 }

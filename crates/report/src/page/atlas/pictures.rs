@@ -1,4 +1,4 @@
-//! The pictures of an atlas: its slices, how it sharpened, how much the subjects vary.
+//! The pictures of an atlas: its slices, its sharpening, and the variation of the subjects.
 
 use super::AtlasReport;
 use crate::draw::axis::round_up;
@@ -29,10 +29,9 @@ const REGIONS: [[u8; 3]; 6] = [
     [255, 230, 90],
     [190, 150, 255],
 ];
-/// The part of the voxels whose values are within a scale of colours.
+/// The fraction of the voxels whose values are within a colour scale.
 const WITHIN: f64 = 0.999;
-/// The least that full colour stands for in pictures of the mean logarithm of the Jacobian: below, all
-/// is as good as 0.
+/// The smallest end of the colour scale in pictures of the mean log Jacobian: below, all is practically 0.
 const LEAST_LOG: f64 = 0.05;
 /// Most iterations that are shown.
 const MOST: usize = 24;
@@ -47,7 +46,7 @@ pub(super) struct Pictures<'a> {
     window: Window,
     /// The atlas on each plane.
     atlas: Vec<Vec<f32>>,
-    /// What has full colour: variance, entropy, and mean logarithm of the Jacobian.
+    /// The ends of the colour scales: variance, entropy, and mean log Jacobian.
     reach: [f64; 3],
 }
 
@@ -67,12 +66,12 @@ impl<'a> Pictures<'a> {
         Ok(Self { report, planes, window, atlas, reach })
     }
 
-    /// How the grid lies and what is black and white, in words.
+    /// A description of the grid and of the grey scale.
     pub(super) fn convention(&self) -> String {
         let range = [self.window.low, self.window.high].map(|v| fixed(f64::from(v), 2));
         format!(
-            "{}Both images are shown from {} (black) to {} (white) of intensities that were calibrated to \
-             0 to 1 in each subject.",
+            "{}Both images are shown from {} (black) to {} (white); the intensities of each subject were \
+             calibrated to the range 0 to 1.",
             gallery::convention(&self.planes, self.report.template.grid(), "atlas"),
             range[0],
             range[1]
@@ -176,14 +175,14 @@ impl<'a> Pictures<'a> {
             });
             Picture::coloured(plane, pixels.collect(), palette.clone())
         };
-        let name = "Mean logarithm of the Jacobian determinant";
+        let name = "Mean log Jacobian determinant";
         let rows = gallery::rows(&self.planes, "logjacobian", &[name], draw, |_, _| String::new())?;
         let reach = plain(self.reach[2]);
         let percent = |v: f64| fixed((v.exp() - 1.0) * 100.0, 0);
         let (less, more) = (percent(-self.reach[2]), percent(self.reach[2]));
         let ends = [format!("\u{2212}{reach}"), format!("+{reach}")];
         let words = format!(
-            "natural logarithm: volumes of the subjects against the atlas, from {less}\u{a0}% to +{more}\u{a0}%"
+            "natural logarithm: volumes of the subjects relative to the atlas, from {less}\u{a0}% to +{more}\u{a0}%"
         );
         let key = Key::new().ticked(&diverging_style(), [&ends[0], "0", &ends[1]]).words(&words);
         Ok(rows + &key.html())
@@ -209,7 +208,7 @@ impl<'a> Pictures<'a> {
     }
 }
 
-/// When a template was that of a snapshot, in words.
+/// A description of when a snapshot of the template was taken.
 fn when(iteration: usize) -> String {
     match iteration {
         0 => "at the start".to_owned(),
@@ -223,12 +222,12 @@ fn largest(values: &[f32]) -> f64 {
     quantile(&mut sizes.collect::<Vec<_>>(), WITHIN).map_or(0.0, f64::from)
 }
 
-/// A bar of colours from 0 up; `more` stands behind the last number.
+/// A colour bar from 0 up; `more` follows the last number.
 fn sequential_key(reach: f64, more: &str) -> String {
     Key::new().ramp(&sequential_style(), ["0", &(plain(reach) + more)]).html()
 }
 
-/// The size of a grid, in words.
+/// A description of the size of a grid.
 pub(super) fn size(grid: &Grid) -> String {
     let (dims, spacing) = (grid.dims(), grid.spacing());
     let used: Vec<usize> = (0..3).filter(|&a| !grid.is_2d() || dims[a] > 1).collect();

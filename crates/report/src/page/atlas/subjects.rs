@@ -51,7 +51,7 @@ pub(super) fn rows(subjects: &[SubjectRecord]) -> String {
         .long("subjects sortable")
 }
 
-/// Whether a subject can be used, in words.
+/// A description of whether a subject can be used.
 fn verdict(subject: &SubjectRecord) -> String {
     match (subject.verdict.good, subject.outlying) {
         (false, unlike) => {
@@ -65,12 +65,12 @@ fn verdict(subject: &SubjectRecord) -> String {
     }
 }
 
-/// How many subjects are outlying or cannot be used, in words.
+/// A description of how many subjects are outlying or cannot be used.
 pub(super) fn remarkable(subjects: &[SubjectRecord]) -> String {
     let bad = subjects.iter().filter(|s| !s.verdict.good).count();
     let unlike = subjects.iter().filter(|s| s.verdict.good && s.outlying).count();
     match (bad, unlike) {
-        (0, 0) => "all can be used".to_owned(),
+        (0, 0) => "all usable".to_owned(),
         (0, n) => format!("{n} unlike the others"),
         (n, 0) => format!("{n} cannot be used"),
         (n, m) => format!("{n} cannot be used, {m} unlike the others"),
@@ -109,7 +109,7 @@ pub(super) fn chart(subjects: &[SubjectRecord]) -> Option<String> {
                 Some([s.correlation[0]; 2])
             }),
             series(Shape::Spots, 0, "with the atlas, as deformed", &|s| after(s, false)),
-            series(Shape::Spots, 4, "of subjects that need a look", &|s| after(s, true)),
+            series(Shape::Spots, 4, "of subjects to inspect", &|s| after(s, true)),
         ],
         key: KeyPlace::Below,
         ..Plot::default()

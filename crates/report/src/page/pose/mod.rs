@@ -21,7 +21,7 @@ use std::fmt::Write as _;
 use voxalign_image::{Matrix3, Rotation3, Vector3};
 use voxalign_register::projection::register::PARAMETERS;
 
-/// What a report on a pose is made of.
+/// The content of a report on a pose.
 #[derive(Debug, Clone, Copy)]
 pub struct PoseReport<'a> {
     /// The record.
@@ -35,9 +35,9 @@ const COMPARISON: Comparison<'_> = Comparison {
     images: "X-ray image and simulated image",
     rows: &[(2, "X-ray image and simulated after"), (1, "X-ray image and simulated before")],
     first: "X-ray image",
-    caption: "drag the slider or a picture: the X-ray image is on its left, the simulated image on its right. \
-              Good: bones run on across the seam, and nothing jumps when the images blink; brightness and \
-              instruments, contrast agent or a table that the CT does not have may differ.",
+    caption: "drag the slider or a picture: the X-ray image is on the left, the simulated image on the right. \
+        Good: bones continue across the seam, and nothing jumps when the images blink; brightness may differ, \
+        and so may instruments, contrast agent or a table that the CT does not show.",
 };
 
 /// The report as one HTML file that needs nothing else.
@@ -58,18 +58,18 @@ pub fn render(report: &PoseReport<'_>) -> Result<String> {
             "fig-slices",
             "X-ray images and simulated images",
             &pictures::slices(&record.views, pictures)?,
-            "each X-ray image beside the images that are simulated of the CT where it was \
-             and where it was found. Bright is what absorbs most; both simulated images of a view have the same \
-             black and white. Good: the image simulated after has the bones of the X-ray image in the same places.",
+            "each X-ray image beside the images simulated from the CT at the start and at the result. Bright \
+             means high attenuation; both simulated images of a view have the same grey scale. Good: in the \
+             image simulated at the result the bones are where they are in the X-ray image.",
         );
         page.figure(
             "Edges",
             "fig-edges",
             "Edges of the simulated images over the X-ray images",
             &pictures::overlays(&record.views, pictures)?,
-            "the lines belong to the simulated image, the grey picture is the X-ray image. \
-             Good: the lines lie on the borders of bones in the X-ray image all over; lines that are all on one \
-             side of them mean a remaining offset.",
+            "the lines are edges of the simulated image, the grey picture is the X-ray image. Good: the lines \
+             lie on the borders of bones all over the X-ray image; lines that are all on one side of them mean \
+             a remaining offset.",
         );
     }
     page.add("Landscape", landscape(record));
@@ -94,18 +94,18 @@ fn cards(record: &PoseRecord) -> Vec<Card> {
     let all = record.views.iter().map(|v| v.correlation_of_gradients);
     let least = all.filter(|v| v.is_finite()).reduce(f64::min);
     let mut cards = vec![
-        Card::new("CT moved by", fixed((now - then).norm(), 2) + " mm", "from the start"),
-        Card::new("CT turned by", fixed(angle.to_degrees(), 2) + "\u{b0}", "from the start"),
+        Card::new("CT translated by", fixed((now - then).norm(), 2) + " mm", "from the start"),
+        Card::new("CT rotated by", fixed(angle.to_degrees(), 2) + "\u{b0}", "from the start"),
         Card::new("Cost", &*costs[0], format!("before: {}", costs[1])),
     ];
     cards.extend(least.map(|v| {
-        let note = if record.views.len() > 1 { "in the view where it is least" } else { "" };
-        Card::new("Correlation of gradients", fixed(v, 3), note)
+        let note = if record.views.len() > 1 { "in the worst view" } else { "" };
+        Card::new("Gradient correlation", fixed(v, 3), note)
     }));
     cards
 }
 
-/// A parameter in words.
+/// The name of a parameter.
 fn along(parameter: &str) -> String {
     match parameter.strip_prefix("rotation ") {
         Some(axis) => format!("Rotation about {axis}"),
@@ -123,17 +123,21 @@ fn pose(record: &PoseRecord) -> Section {
     let values = six(&record.translation_mm, &record.rotation_degrees);
     let began = six(&record.start_translation_mm, &record.start_rotation_degrees);
     let certain = &record.uncertainty;
-    let mut out = "<p>How the CT is moved in the room from where it lies in its own world, so that its simulated images are \
-                   those that were taken.</p>"
+    let mut out = "<p>How the CT is moved from its own world to the room, so that its simulated images match \
+        those that were taken.</p>"
         .to_owned();
     out += &Columns::of(PARAMETERS.iter().enumerate())
-        .column("Of the CT in the room", |(i, name)| format!("{}, {}", along(name), unit(*i)))
+        .column("Motion of the CT in the room", |(i, name)| {
+            format!("{}, {}", along(name), unit(*i))
+        })
         .column("#Start", |(i, _)| fixed(began[*i], 3))
         .column("#Result", |(i, _)| fixed(values[*i], 3))
-        .column("#Standard deviation, by the curvature of the cost", |(i, _)| {
+        .column("#Standard deviation, from the curvature of the cost", |(i, _)| {
             sure(Some(certain.curvature[*i]))
         })
-        .column("#Standard deviation, of restarts", |(i, _)| sure(certain.restarts.map(|r| r[*i])))
+        .column("#Standard deviation of the restarts", |(i, _)| {
+            sure(certain.restarts.map(|r| r[*i]))
+        })
         .html("pose");
     let _ = write!(out, "<p>{}</p>", escape(&record.expected()));
     for words in record.views.iter().filter_map(PoseViewRecord::refined_words) {
@@ -142,19 +146,19 @@ fn pose(record: &PoseRecord) -> Section {
     let largest = |all: &[f64]| fixed(all.iter().copied().fold(0.0, f64::max), 2);
     out += &Columns::of(record.expected_error.iter().skip(1))
         .column("Target", |e| escape(&e.name))
-        .column("#Within, mm (95 of 100)", |e| fixed(e.within_mm, 2))
+        .column("#95 % within, mm", |e| fixed(e.within_mm, 2))
         .column("#In the plane of a view, at most", |e| largest(&e.in_plane_mm))
         .column("#In the depth of a view, at most", |e| largest(&e.depth_mm))
         .html("targets");
     let centre = record.centre_mm.map(|v| fixed(v, 1)).join(", ");
     let _ = write!(
         out,
-        "<p class=\"note\">Turned first, about axes along x, y and z in this order through the point ({centre})\u{a0}mm \
-         of the CT in its own world, then moved: as <code>drr</code> takes it."
+        "<p class=\"note\">Rotated first, about axes along x, y and z in this order through the point \
+         ({centre})\u{a0}mm of the CT in its own world, then translated: as <code>drr</code> takes it."
     );
     let numbers = certain.curvature.iter().chain(certain.restarts.iter().flatten());
     if numbers.into_iter().any(|v| !v.is_finite()) {
-        out += " Unknown: the cost has no minimum along this parameter, or too few pixels tell.";
+        out += " Unknown: the cost has no minimum along this parameter, or too few pixels count.";
     }
     if !certain.restarts_apart_mm.is_empty() {
         let apart: Vec<String> = certain.restarts_apart_mm.iter().map(|v| fixed(*v, 3)).collect();
@@ -166,7 +170,7 @@ fn pose(record: &PoseRecord) -> Section {
     }
     let _ = write!(
         out,
-        " {} steps led to the result, with {} simulated images.</p>",
+        " The search took {} steps and {} simulated images.</p>",
         thousands(record.iterations as f64),
         thousands(record.renders as f64)
     );
@@ -214,10 +218,10 @@ fn landscape(record: &PoseRecord) -> Section {
         "fig-landscape",
         "Cost around the result",
         &body,
-        "the cost where one parameter differs from the result, which the diamond marks, and \
-         the others do not. Good: the diamond is at the lowest place of a steep valley. A flat valley is a \
-         direction in which the images say little, such as that from the source to the detector of a single view; \
-         further valleys are where a search from elsewhere may end.",
+        "the cost with one parameter changed and the others kept at the result, which the diamond marks. Good: \
+         the diamond is at the bottom of a steep valley. A flat valley is a direction that the images hardly \
+         determine, such as that from the source to the detector of a single view; other valleys are where a \
+         search from elsewhere may end.",
     )
 }
 
@@ -233,8 +237,9 @@ fn geometry(record: &PoseRecord) -> Section {
         "fig-geometry",
         "Geometry",
         &(drawn + &sketch::key(&views)),
-        "the sources (dots), the rays to the corners of the detectors and the box of the CT \
-         at the result (grey), in the room: from above with x to the right and y upwards, from the side with y to \
-         the right and z upwards. Views that are far apart in angle say more than those from nearly the same side.",
+        "the sources (dots), the rays to the corners of the detectors and the bounding box of the CT at the \
+         result (grey), in room coordinates: from above with x to the right and y upwards, from the side with y \
+         to the right and z upwards. Views that are far apart in angle determine the pose better than views \
+         from nearly the same side.",
     )
 }

@@ -1,4 +1,4 @@
-//! The pictures of a report on a pose: X-ray images beside simulated ones, and edges of these upon those.
+//! The pictures of a report on a pose: X-ray images beside simulated ones, and with their edges.
 
 use super::{PoseRecord, PoseViewRecord};
 use crate::draw::Key;
@@ -98,7 +98,7 @@ impl<'a> Drawn<'a> {
     }
 }
 
-/// The picture of the whole X-ray image, beside those of what counted.
+/// The picture of the whole X-ray image, next to those of the region that counted.
 const WHOLE: usize = 9;
 
 /// A grid of pictures: a row for each view, under these headings; [whole images](WHOLE) are those of `wholes`.
@@ -131,7 +131,7 @@ fn grid(
     Ok(out + "</div>")
 }
 
-/// What the lines of regions are, where there are some.
+/// The legend of the region outlines, where there are some.
 fn region_key(views: &[PoseViewRecord]) -> String {
     match views.iter().any(|v| v.region.is_some()) {
         true => Key::new().line("#57e389", "the region that counted").html(),
@@ -158,7 +158,7 @@ pub(crate) fn slices(records: &[PoseViewRecord], pictures: &[PosePictures<'_>]) 
             _ => String::new(),
         };
         format!(
-            "{cost}correlation of gradients {}; shown from {}, simulated from {}",
+            "{cost}gradient correlation {}; shown from {}, simulated from {}",
             fixed(view.record.correlation_of_gradients, 3),
             range(view.windows[0]),
             range(view.windows[1])
@@ -171,7 +171,7 @@ pub(crate) fn slices(records: &[PoseViewRecord], pictures: &[PosePictures<'_>]) 
     Ok(body + &region_key(records))
 }
 
-/// Edges of simulated images upon X-ray images; of what counted alone.
+/// Edges of simulated images over X-ray images, of the region that counted only.
 pub(crate) fn overlays(
     records: &[PoseViewRecord],
     pictures: &[PosePictures<'_>],
@@ -187,7 +187,7 @@ pub(crate) fn overlays(
     let body = grid((&views, &[]), "edge", &headings, note, |view, row| view.overlay(row))?;
     let mut key = Key::new().line("#ffaa14", "edges of the simulated image");
     if pictures.iter().any(|p| p.left_out.is_some()) {
-        key = key.line("#aa3cc8", "what the CT does not show: left out");
+        key = key.line("#aa3cc8", "not in the CT: left out");
     }
     Ok(body + &key.html())
 }

@@ -53,7 +53,7 @@ fn refined_geometries_are_said() {
     assert_eq!(
         words,
         [
-            "<AP>: the detector is 1020.00 mm from the source (which the images do not tell), not 1000.00 mm.",
+            "<AP>: the detector is 1020.00 mm from the source (which the images do not determine), not 1000.00 mm.",
             "lateral: the detector is shifted along its columns by -1.25 mm (within 0.50 mm) and along its rows by 2.00 mm \
              (within 0.75 mm)."
         ]
@@ -226,7 +226,7 @@ fn the_page_is_whole_and_escaped() {
         let after = page.split(&format!("id=\"{id}\"")).nth(1).unwrap();
         after.split("src=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
     };
-    assert!(painted.contains("what the CT does not show: left out"));
+    assert!(painted.contains("not in the CT: left out"));
     for (id, same) in [("slice-0-v1", true), ("edge-2-v0", false), ("edge-2-v1", false)] {
         assert_eq!(picture(&painted, id) == picture(&page, id), same, "{id}");
     }

@@ -1,4 +1,4 @@
-//! Joint histograms as others made them on GPUs, for comparison.
+//! Published GPU methods for joint histograms, for comparison.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use crate::error::{ComputeError, Result};
 use crate::ops::histogram::{JointMethod, JointScheme, ParzenBins, Window, unsupported_joint};
 
 cells! {
-    /// Four numbers that lie side by side.
+    /// Four adjacent numbers.
     Uint4 = "uint4";
 }
 
@@ -47,7 +47,7 @@ const UNITS: f64 = 262_144.0;
 const MOST_SHARE: usize = 1 << 13;
 /// Extra counters of a row: `CROWDED * COPIES` of the kernels.
 const EXTRA: usize = 64;
-/// Every so many values of the moving image are looked at to find crowded columns.
+/// The stride at which values of the moving image are sampled to find crowded columns.
 const PROFILE_STEP: usize = 16;
 
 plain! {
@@ -62,7 +62,7 @@ plain! {
     }
 }
 
-/// What all baselines share.
+/// Shared by all baselines.
 struct Baseline<'a> {
     cuda: &'a Cuda,
     program: &'static BASELINES,
@@ -137,7 +137,7 @@ pub(super) fn histograms(
 }
 
 impl Baseline<'_> {
-    /// What it is called in messages.
+    /// Its name in messages.
     fn what(&self) -> String {
         format!(
             "the joint histogram scheme {} with {} x {} bins and {} threads",

@@ -1,4 +1,4 @@
-//! Binned sums and joint histograms by the schemes of others, to be measured beside those of the
+//! Published methods for binned sums and joint histograms, for comparison with the
 //! [default](crate::ops::histogram::Scheme::default).
 
 pub(in crate::cuda) mod joint;
@@ -34,7 +34,7 @@ impl Schemes for Cuda {
                 return Err(ComputeError::Unsupported {
                     device: self.name(),
                     what: format!(
-                        "a choice of blocks and threads with the scheme {}",
+                        "an explicit number of blocks or threads with the scheme {}",
                         scheme.name()
                     ),
                     remedy: "leave it out: they follow from the samples and the workload",

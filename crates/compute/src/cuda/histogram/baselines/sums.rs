@@ -1,4 +1,4 @@
-//! The schemes for binned sums that need no grouping.
+//! Schemes for binned sums without grouping.
 
 use std::sync::LazyLock;
 
@@ -35,13 +35,13 @@ const THREADS: usize = 256;
 const FIXED_BITS: i32 = 26;
 
 plain! {
-    /// How many units of the counters one unit of each term is; the kernels for three terms use three.
+    /// The number of counter units per unit of each term; the kernels for three terms use three.
     struct Scales {
         v: [f32; 6],
     }
 }
 
-/// A power of two that brings `most` to at most 2^[`FIXED_BITS`].
+/// A power of two that scales `most` to at most 2^[`FIXED_BITS`].
 fn scale(most: f64) -> f64 {
     let exponent = if most > 0.0 { most.log2().ceil() as i32 } else { 0 };
     2f64.powi((FIXED_BITS - exponent).clamp(-120, 120))

@@ -1,5 +1,5 @@
-//! Both images as the schemes and baselines without grouping want them: made for the first of them that
-//! asks, as the default path needs none of it.
+//! Both images in the layout of schemes and baselines without grouping, made on first use, as the default path
+//! does not need them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -15,7 +15,7 @@ use crate::ops::histogram::MovingView;
 use voxalign_image::memory::amount;
 
 cells! {
-    /// Two numbers that lie side by side.
+    /// Two adjacent numbers.
     pub(super) Float2 = "float2";
 }
 
@@ -28,9 +28,9 @@ kernels! { UNGROUPED = "histogram/baselines/ungrouped.cu";
     fn largest_size[256](values: &[f32], count: u64, largest: &mut [u32]);
 }
 
-/// The number of a voxel that is no sample.
+/// The number of a voxel that is not a sample.
 const NO_BIN: u16 = 0xffff;
-/// The most bins that these numbers can tell apart.
+/// The most bins that these numbers can distinguish.
 const MOST_BINS: usize = NO_BIN as usize - 1;
 
 /// A grid that covers `items` items with some for every thread.
@@ -48,7 +48,7 @@ plain! {
     }
 }
 
-/// What kernels that look at ungrouped samples begin with; `UNGROUPED` of ungrouped.cuh.
+/// The first parameters of kernels that use ungrouped samples; `UNGROUPED` of ungrouped.cuh.
 #[derive(Debug, Clone)]
 pub(super) struct Looking {
     bins: In<u16>,
@@ -128,7 +128,7 @@ pub(super) struct Sorted {
     items: Mutex<HashMap<(usize, usize), Arc<Items>>>,
 }
 
-/// What blocks do: for each its first and last sample, its first row and its number of rows.
+/// The work of blocks: for each its first and last sample, its first row and its number of rows.
 #[derive(Debug)]
 pub(super) struct Items {
     pub(super) list: CudaBuffer<u32>,
@@ -330,8 +330,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Blocks and threads for a scheme that needs `per_warp` bytes of shared memory a warp and `fixed`
-/// beside them.
+/// Blocks and threads for a scheme that needs `per_warp` bytes of shared memory per warp and `fixed` in addition.
 ///
 /// # Errors
 /// Threads that no block can have, or more shared memory than there is.
@@ -350,7 +349,10 @@ pub(super) fn fit(
     if bytes > most {
         return Err(too_large(
             cuda,
-            format!("{}: {bytes} bytes of shared memory a block, where {most} can be had,", what()),
+            format!(
+                "{}: {bytes} bytes of shared memory per block, of which {most} are available,",
+                what()
+            ),
         ));
     }
     Ok(bytes)
@@ -365,8 +367,8 @@ pub(super) fn too_large(cuda: &Cuda, what: String) -> ComputeError {
     }
 }
 
-/// The blocks that the caller wants, or so many that the GPU is full with the blocks of all maps and
-/// every thread has some voxels.
+/// The number of blocks that the caller requests, or enough to fill the GPU with the blocks of all maps and to give
+/// every thread some voxels.
 pub(super) fn blocks(
     cuda: &Cuda,
     wanted: Option<usize>,
@@ -386,7 +388,7 @@ pub(super) fn blocks(
     Ok((2 * resident).div_ceil(maps.max(1)).clamp(1, most))
 }
 
-/// How many maps are taken at once, if one needs `bytes` of scratch memory.
+/// The number of maps evaluated at once, if one needs `bytes` of scratch memory.
 ///
 /// # Errors
 /// If there is no room for one.

@@ -1,4 +1,4 @@
-//! The driver: starting it, its errors in words, and the handles it gives.
+//! The CUDA driver: initialisation, error messages, and handles.
 
 use std::ffi::CStr;
 
@@ -9,7 +9,7 @@ use super::GpuInfo;
 /// The oldest driver that serves, as CUDA counts: that of CUDA 12.0.
 const OLDEST_DRIVER: i32 = 12000;
 
-/// What the driver says of an error, or that it says nothing.
+/// The driver's description of an error, or a note that it has none.
 pub(super) fn words(code: CUresult) -> String {
     let said = [sys::cuGetErrorName, sys::cuGetErrorString].map(|function| {
         let mut s = std::ptr::null();
@@ -36,7 +36,7 @@ pub(super) fn check(code: CUresult) -> Result<(), String> {
     if code == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(words(code)) }
 }
 
-/// Loads and starts the driver; says in words why it cannot be.
+/// Loads and initialises the driver, or explains why it cannot.
 pub(in crate::cuda) fn start_driver() -> Result<(i32, i32), String> {
     // The driver's library is looked for before `cudarc` is asked: that would panic.
     // SAFETY: the library of the driver, whose loading has no other effects.
@@ -75,7 +75,7 @@ pub(in crate::cuda) fn start_driver() -> Result<(i32, i32), String> {
     }
 }
 
-/// How many GPUs there are.
+/// The number of GPUs.
 pub(in crate::cuda) fn count() -> Result<usize, String> {
     start_driver()?;
     let mut count = 0;
@@ -140,7 +140,7 @@ impl Drop for Stream {
     }
 }
 
-/// An event; dropped where its context is current. What waits for it goes on waiting.
+/// An event; dropped where its context is current. Streams that wait for it keep waiting.
 pub(super) struct Event(pub(super) sys::CUevent);
 
 impl Event {
@@ -163,7 +163,7 @@ impl Drop for Event {
     }
 }
 
-/// What is known of a GPU.
+/// Facts about a GPU.
 ///
 /// # Safety
 /// The device must be one of the driver's, and its context current.

@@ -1,4 +1,4 @@
-//! Kernels of a GPU: modules, functions and launches.
+//! Kernels on a GPU: modules, functions and launches.
 
 use std::ffi::{CString, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -63,7 +63,7 @@ impl Gpu {
         nvrtc.is_ok_and(|nvrtc| self.cache.load(&self.key(nvrtc, program)).is_some())
     }
 
-    /// What a compiled program is kept under.
+    /// The cache key of a compiled program.
     fn key(&self, nvrtc: &Nvrtc, program: &Program) -> String {
         let (major, minor) = nvrtc.version();
         format!(

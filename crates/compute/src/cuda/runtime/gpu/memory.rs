@@ -1,4 +1,4 @@
-//! Memory of a GPU: the pool, copies within it, and copies to and from the host.
+//! GPU memory: the pool, copies within it, and copies to and from the host.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ impl Drop for Staging {
 /// Bytes of the pinned memory of a [`Note`].
 const NOTE: usize = 4 << 10;
 
-/// A few numbers that a GPU copies to the host while it goes on.
+/// A few numbers that a GPU copies to the host asynchronously.
 pub(in crate::cuda) struct Note {
     shared: Arc<Shared>,
     /// Where they come to; none once it was given back.
@@ -109,12 +109,12 @@ impl Drop for Locked {
 }
 
 impl Shared {
-    /// The error of a request that could not be met; of 0 bytes if nobody told how many.
+    /// The error of a failed request; of 0 bytes if the size is unknown.
     pub(in crate::cuda) fn out_of_memory(&self, bytes: u64) -> ComputeError {
         ComputeError::OutOfMemory { device: self.name(), bytes, free: self.free_memory() }
     }
 
-    /// Free memory, with what the pool holds and nobody uses.
+    /// Free memory, including unused memory of the pool.
     pub(in crate::cuda) fn free_memory(&self) -> Option<u64> {
         let (mut free, mut total) = (0, 0);
         // Not by `bind`: errors are made with what is free.
@@ -229,7 +229,7 @@ impl Gpu {
         asked.map(|()| Some(note))
     }
 
-    /// Memory of so many bytes, whose content is anything.
+    /// Uninitialised memory of this many bytes.
     pub(in crate::cuda) fn alloc(&self, bytes: usize) -> Result<u64> {
         self.bind()?;
         let mut address = 0;
@@ -240,8 +240,8 @@ impl Gpu {
         Ok(address)
     }
 
-    /// Asks the driver for something that takes memory of the GPU, of so many bytes if that is known.
-    /// If there is not enough, [makes room](Self::make_room) and asks once more.
+    /// Requests something from the driver that takes GPU memory, of this many bytes if that is known. If there is
+    /// not enough, [makes room](Self::make_room) and tries once more.
     pub(super) fn with_room(
         &self,
         bytes: Option<u64>,
@@ -259,8 +259,8 @@ impl Gpu {
         }
     }
 
-    /// Gives what the pool keeps and nobody uses back to the GPU: it may be in pieces that are too
-    /// small, and libraries and the driver itself take nothing from the pool.
+    /// Returns unused memory of the pool to the GPU: it may be fragmented, and libraries and the driver itself take
+    /// nothing from the pool.
     pub(in crate::cuda) fn make_room(&self) -> Result<()> {
         self.bind()?;
         // What other streams have freed is free once they are done.

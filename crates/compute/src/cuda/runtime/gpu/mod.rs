@@ -1,4 +1,4 @@
-//! A GPU: its context and streams. What calls the driver is in this folder.
+//! A GPU: its context and streams. All calls of the driver are in this folder.
 
 mod driver;
 mod kernels;
@@ -26,7 +26,7 @@ pub(in crate::cuda) use driver::{count, start_driver};
 /// The least compute capability that serves, times ten.
 const OLDEST_GPU: i32 = 70;
 
-/// What is known of a GPU.
+/// Facts about a GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GpuInfo {
     /// Its number, as in `cuda:0`.
@@ -64,11 +64,11 @@ pub(in crate::cuda) struct Track {
     shared: Arc<Shared>,
 }
 
-/// What the streams of a GPU share.
+/// Shared by the streams of a GPU.
 pub(in crate::cuda) struct Shared {
     info: GpuInfo,
-    /// That of the driver for the GPU, which others of this process may use as well: there is one
-    /// store of what is free, for however many handles.
+    /// The driver's pool for the GPU, which others of this process may use as well: there is one store of free
+    /// memory, for any number of handles.
     pool: sys::CUmemoryPool,
     cache: KernelCache,
     options: Vec<String>,
@@ -230,8 +230,8 @@ impl Gpu {
         Ok(self.laps(1, &mut f)?.iter().sum())
     }
 
-    /// Seconds between the points of the stream before and after what each of so many calls of `f` asks for, right after
-    /// each other; what it asks for when called without a number comes before all of them.
+    /// Seconds on the stream for the work of each of this many calls of `f`, queued back to back; the work queued
+    /// by `f` without a number comes before all of them.
     pub(in crate::cuda) fn laps(
         &self,
         count: usize,
@@ -266,7 +266,7 @@ impl Track {
         Ok(Self { reached, stream, shared: Arc::clone(shared) })
     }
 
-    /// Lets this stream wait for all that was asked of another one so far, without waiting here.
+    /// Makes this stream wait for all work submitted to another one so far, without blocking the caller.
     pub(in crate::cuda) fn wait_for(&self, other: &Self) -> Result<()> {
         self.shared.bind()?;
         // Another thread may move the event on in between: then this stream waits for somewhat more.
@@ -307,7 +307,7 @@ impl Shared {
         ComputeError::Backend { device: self.name(), message: message.into() }
     }
 
-    /// What the driver says, which may stem from any work before.
+    /// An error reported by the driver, which may stem from any earlier work.
     fn error(&self, code: CUresult, what: &str) -> ComputeError {
         if code == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
             return self.out_of_memory(0);
@@ -332,7 +332,7 @@ impl Shared {
         self.checked(unsafe { sys::cuCtxSetCurrent(self.context.handle) }, "context")
     }
 
-    /// Gives what the pool keeps and nobody uses back to the GPU.
+    /// Returns unused memory of the pool to the GPU.
     fn trim(&self) {
         // A pool that cannot be trimmed stays as it is.
         // SAFETY: the pool is that of the GPU, whose context is held.

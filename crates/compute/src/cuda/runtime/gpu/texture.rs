@@ -1,4 +1,4 @@
-//! Volumes that texture units read.
+//! Volumes as textures.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl std::fmt::Debug for Texture {
 }
 
 impl Texture {
-    /// What kernels know it by.
+    /// Its handle in kernels.
     pub(in crate::cuda) fn object(&self) -> u64 {
         self.object
     }

@@ -1,5 +1,5 @@
-//! The elements of shapes on a device, in an order in which those that are near each other follow each other: blocks of
-//! points that are near each other splat together, and pass by what is far from all of them.
+//! The elements of shapes on a device, ordered so that neighbours in space are neighbours in memory: blocks of
+//! nearby points splat together and skip elements that are far from all of them.
 
 use super::super::shape::{Elements, Shape};
 use crate::error::{RegisterError, Result};
@@ -113,7 +113,7 @@ pub(super) fn check_alike(shape: &Shape, target: &Shape) -> Result<()> {
     }
     Err(RegisterError::option(
         "shape",
-        "a pair of which one is made of other elements",
+        "a pair of shapes with different elements",
         "compare surfaces with surfaces, curves with curves, points with points",
     ))
 }

@@ -1,4 +1,4 @@
-//! How sums over all pairs of elements are made: decided once for a pair of shapes.
+//! How sums over all pairs of elements are computed, exactly or on a grid: chosen once for a pair of shapes.
 
 use super::super::particle_mesh::{MOST_VOXELS, MeshGrid, usual};
 use super::super::shape::Shape;
@@ -45,7 +45,7 @@ const PAIRS_A_VOXEL: f64 = 200.0;
 /// Pairs that are worth a word: they take a processor a second or so.
 const MANY_PAIRS: f64 = 1e9;
 
-/// How far points may go before a grid is made anew, of the extent of both shapes.
+/// How far points may move before the grid is rebuilt, as a fraction of the extent of both shapes.
 pub(super) const ROOM: f64 = 0.2;
 
 /// A grid that is too large for [`Summation::Automatic`]: many pairs are summed one by one instead.
@@ -64,13 +64,13 @@ impl std::fmt::Display for TooLarge {
         let Self { spacing, voxels, pairs } = self;
         write!(
             f,
-            "a grid of {spacing} mm would have {voxels:.1e} voxels, too many: {pairs:.1e} pairs of elements are summed \
-             one by one; a wider kernel takes less time"
+            "a grid of {spacing} mm would have {voxels:.1e} voxels, which is too many: the {pairs:.1e} pairs of \
+             elements are summed directly; a wider kernel is faster"
         )
     }
 }
 
-/// What a grid for a pair of shapes would be.
+/// The grid that a pair of shapes would need.
 struct Weighed {
     spacing: f64,
     voxels: f64,
