@@ -388,8 +388,8 @@ mod tests {
         assert!(!check.passed && check.value.is_nan());
         assert_eq!(words(check), "lead not measured (at least 0.05 needed)");
         assert_eq!(
-            words(Check::new("change of the energy", f64::NAN, "below 0", false)),
-            "change of the energy not a number (below 0 needed)"
+            words(Check::new("change in energy", f64::NAN, "below 0", false)),
+            "change in energy not a number (below 0 needed)"
         );
         for (value, text) in [
             (0.5, "0.5"),

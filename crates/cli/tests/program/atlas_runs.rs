@@ -375,7 +375,7 @@ mod stopped {
             "without --resume",
         ]);
         let run = resumed("aligned", &["aligned.state", "current"]).expect(0);
-        run.says(&["aligned.state' is damaged", "its copy is taken"]);
+        run.says(&["aligned.state' is damaged", "its copy is used"]);
         assert_same(&place, "whole", "aligned");
         resumed("unaligned", &["aligned.state", "aligned-copy.state"]).expect(2).says(&[
             "this checkpoint is damaged",

@@ -114,7 +114,7 @@ fn what_they_do_not_determine_is_said() {
     points(&place, "m.csv", 1.0, |p| map.apply(Vector3::new(p[0], p[1], 5.0)), &[]);
     let line = "affine a.nii.gz b.nii.gz --search none --cost ncc --no-report --init";
     let found = place.line(&format!("{line} landmarks:f.csv,m.csv -o flat")).expect(0);
-    assert!(found.out.contains("lie in one plane or line"), "{}", found.out);
+    assert!(found.out.contains("coplanar or collinear"), "{}", found.out);
     assert!(off(&record(&place, "flat"), &map) < 0.1);
     // Left for right.
     points(&place, "f.csv", 1.0, |p| p, &[]);

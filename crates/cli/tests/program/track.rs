@@ -147,7 +147,7 @@ fn a_lost_track_and_a_cut_stream_are_said() {
     bytes[2 * one..3 * one].fill(0);
     let run = piped(&place, &line, &bytes).expect(1);
     assert!(run.out.contains("7 frames, 1 without a pose"), "{}", run.out);
-    run.says(&["frame 2: the track is lost: view 1 shows nothing"]);
+    run.says(&["frame 2: the track is lost: view 1 is empty"]);
     let record = json(&place, "a/result.json");
     let status: Vec<_> = record["frames"]
         .as_array()

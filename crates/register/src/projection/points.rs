@@ -235,7 +235,7 @@ pub(super) mod tests {
         let three = [[0., 0., 0.], [10., 0., 0.], [0., 10., 0.]];
         assert!(seen(&three).contains("four points"), "{}", seen(&three));
         let line = [[0., 0., 0.], [10., 0., 0.], [20., 0., 0.], [30., 0., 0.]];
-        assert!(seen(&line).contains("on a line"), "{}", seen(&line));
+        assert!(seen(&line).contains("collinear"), "{}", seen(&line));
         assert!(pose_by_points(&[]).is_err());
     }
 }

@@ -222,7 +222,8 @@ mod tests {
         );
         let page = render(&DrrReport { record: &record, pictures: &pictures[..1] }).unwrap();
         assert!(
-            page.contains("again: as the image before") && page.contains("1 of 2 images are shown")
+            page.contains("again: same as the previous image")
+                && page.contains("1 of 2 images are shown")
         );
         assert_eq!([page.matches("<svg").count(), page.matches("<img").count()], [2, 1]);
         assert!(page.contains("Verdict: Bad"));

@@ -224,7 +224,7 @@ fn what_is_wrong_is_named() {
         (plain.replace("[5, 4]", "[1048576, 1048576]"), "a detector of 1048576 x 1048576 pixels"),
         (
             format!("{plain}region = [0, 0, 6, 4]"),
-            "a region of 6 x 4 pixels from (0, 0) on, of a detector of 5 x 4",
+            "a region of 6 x 4 pixels from (0, 0) of a detector of 5 x 4",
         ),
         (format!("{plain}region = [0, 0, 0, 4]"), "'region' has 0 x 4 pixels"),
         (format!("{plain}region = [0, -1, 3, 4]"), "has -1, which is not a count"),

@@ -162,7 +162,7 @@ fn the_common_space_is_kept_twice() {
     fs::remove_file(root.path().join(ALIGNED[0])).unwrap();
     let heard = Heard::default();
     same(all.read_aligned(&heard).unwrap().unwrap());
-    assert!(heard.0.lock().unwrap()[0].contains("its copy is taken"));
+    assert!(heard.0.lock().unwrap()[0].contains("its copy is used"));
     fs::write(root.path().join(ALIGNED[1]), b"VXSTATE2").unwrap();
     let error = all.read_aligned(&Silent).unwrap_err();
     assert!(error.to_string().contains("damaged"), "{error}");

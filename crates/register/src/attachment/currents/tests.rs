@@ -271,7 +271,7 @@ fn what_makes_no_pair_is_refused() {
     wrong[3].y = f64::NAN;
     for vertices in [&vertices[1..], &wrong] {
         let said = distance.evaluate_at(&cpu(), vertices).unwrap_err().to_string();
-        assert!(said.contains("finite places"), "{said}");
+        assert!(said.contains("finite positions"), "{said}");
     }
 }
 

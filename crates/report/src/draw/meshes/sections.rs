@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(html.matches("<img").count(), 6);
         assert_eq!(html.matches("<path").count(), 3);
         assert_eq!(html.matches("&lt;box&gt;").count(), 1);
-        assert!(html.contains("cut to the surroundings") && !html.contains("NaN"));
+        assert!(html.contains("cropped to the surroundings") && !html.contains("NaN"));
         // Between two parts there is nothing to see.
         let other = block([160.0, 40.0, 60.0], [180.0, 60.0, 80.0]);
         let both = [&mesh, &other].map(|m| Layer::new("m", m, Colour::Blue));
