@@ -19,6 +19,9 @@ pub struct Sources<'a, D: Device> {
     /// What the energy of points is multiplied by: the part of the voxels that images are looked at in which the
     /// object has.
     pub share: f64,
+    /// The volume that images are looked at in at the scale at hand, mm³: the sum of the weights of all voxels times the
+    /// volume of a voxel. A mean over it times this is an integral. Of an atlas, that of the template's grid.
+    pub counted_volume: f64,
 }
 
 /// The points of one side of an attachment: where they have been [carried](Maps::carried), and room for the covectors
@@ -220,7 +223,7 @@ mod tests {
             .collect();
         let mut shared: Attachments<Cpu> = (0..dims.len()).map(ssd).collect();
         let own = &mut Vec::new();
-        let mut sources = Sources { shared: &mut shared, own, share: 1.0 };
+        let mut sources = Sources { shared: &mut shared, own, share: 1.0, counted_volume: 1.0 };
         let (mut room, mut found) = ([Vec::new()], Vec::new());
         let none = std::iter::empty();
         let energies = sources.evaluate(&device, &images, none, &mut room, |channels, room| {
