@@ -5,7 +5,7 @@ use crate::attachment::images::{DeviceImage, coarser, factors_for, finest};
 use crate::attachment::moving_mask::MovingMask;
 use crate::error::{RegisterError, Result};
 use crate::model::{Counts, FixedImage, Found, Model, Pull, Sources};
-use crate::multiscale::{Deformation, Iteration, Scale};
+use crate::multiscale::{Course, Deformation, Iteration, Motion, Scale};
 use crate::similarity::Energies;
 use voxalign_compute::Device;
 use voxalign_compute::ops::reduce::Reduction;
@@ -152,6 +152,14 @@ impl<D: Device, M: Model<D>> Iteration<Pair<D, M>> for OneStep {
         let energies = pair.model.step(device, pull, state)?.wait()?;
         pair.model.told(state, &energies.parts);
         Ok(energies)
+    }
+
+    fn at_rest(&self, pair: &Pair<D, M>, course: &Course) -> Option<bool> {
+        pair.model.at_rest(&pair.state, course)
+    }
+
+    fn motion(&self, pair: &Pair<D, M>) -> Option<Motion> {
+        pair.model.motion(&pair.state)
     }
 
     fn end_scale(&mut self, pair: &mut Pair<D, M>) -> Result<Option<f64>> {

@@ -31,7 +31,7 @@ mod template;
 use crate::attachment::Attachments;
 use crate::attachment::images::{DeviceImage, both, weights_at};
 use crate::error::Result;
-use crate::multiscale::Scale;
+use crate::multiscale::{Course, Motion, Scale};
 use crate::similarity::PendingEnergies;
 use voxalign_compute::{Device, Memory};
 use voxalign_image::{Affine, Grid};
@@ -164,6 +164,20 @@ pub trait Model<D: Device>: Send {
     /// Is told the [parts](crate::similarity::Energies::parts) of the energy before the last step of a subject, once they are known.
     fn told(&mut self, state: &mut Self::State, parts: &[f64]) {
         let _ = (state, parts);
+    }
+
+    /// Whether a subject is at rest, so that a scale is over, of a model that knows better than the energies of the scale
+    /// say; `None`, as usual, leaves that to [`Convergence`](crate::multiscale::Convergence). Asked after each step of the
+    /// [only subject](Self::begin).
+    fn at_rest(&self, state: &Self::State, course: &Course) -> Option<bool> {
+        let _ = (state, course);
+        None
+    }
+
+    /// How a subject moved in its last step, of a model with mass and elasticity.
+    fn motion(&self, state: &Self::State) -> Option<Motion> {
+        let _ = state;
+        None
     }
 
     /// The relative residual of the last solution, where there is an operator to solve for.
