@@ -76,7 +76,7 @@ impl<D: Device, M: Model<D>> Pair<D, M> {
     }
 
     /// What was found, on the grid of the fixed image.
-    pub(super) fn conclude(self, fixed: &Grid) -> Result<Found<D>> {
+    pub(super) fn conclude(self, fixed: &Grid) -> Result<Found<D, M::Extra>> {
         let Self { device, model, state, images, .. } = self;
         drop(images);
         model.conclude(&device, fixed, state)

@@ -45,8 +45,8 @@ pub use pull::{Carried, Counts, FixedImage, Pull, Sources};
 pub use symmetric::{Symmetric, SymmetricModel};
 pub use template::TemplatePoints;
 
-/// What a model found of a pair.
-pub struct Found<D: Device> {
+/// What a model found of a pair, with what it found beside fields.
+pub struct Found<D: Device, E = ()> {
     /// The displacement on the fixed grid, before the affine map, and one that takes it back, or is near
     /// that; voxels.
     pub fields: [D::Buffer<f32>; 2],
@@ -56,6 +56,8 @@ pub struct Found<D: Device> {
     pub mended: usize,
     /// The path, of a model that has one.
     pub path: Option<PathRecord>,
+    /// What else the model found: see [`Model::Extra`].
+    pub extra: E,
 }
 
 /// Work with an affine map and a displacement before it.
@@ -68,6 +70,10 @@ pub type Borrower<'w, D> = dyn FnMut(&Affine, &<D as Memory>::Buffer<f32>) -> Re
 pub trait Model<D: Device>: Send {
     /// What a subject keeps.
     type State: Send;
+
+    /// What it finds beside fields, such as a deformed mesh; `()` for nothing. Who
+    /// [brings the model](crate::diffeo::PreparedPair::run_with) is given it.
+    type Extra: Send;
 
     /// The grid on which a pair of images is brought together that an affine map carries from one to the
     /// other: that of the fixed image, unless the model says otherwise.
@@ -193,7 +199,12 @@ pub trait Model<D: Device>: Send {
     ///
     /// # Errors
     /// Memory that runs out.
-    fn conclude(self, device: &D, fixed: &Grid, state: Self::State) -> Result<Found<D>>
+    fn conclude(
+        self,
+        device: &D,
+        fixed: &Grid,
+        state: Self::State,
+    ) -> Result<Found<D, Self::Extra>>
     where
         Self: Sized;
 }
