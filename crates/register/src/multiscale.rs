@@ -151,6 +151,20 @@ pub trait Iteration<F: Deformation> {
     /// What fails on the device.
     fn iterate(&mut self, deformation: &mut F) -> Result<Energies, F::Error>;
 
+    /// Whether the scale is over, of a deformation that knows better than its energies say; `None`, as usual, leaves that to
+    /// [`Convergence`]. Asked after each iteration before another one is made, also after the last one that a run which
+    /// [goes on](resume) had made: it has to follow from what is kept then.
+    fn at_rest(&self, deformation: &F, course: &Course) -> Option<bool> {
+        let _ = (deformation, course);
+        None
+    }
+
+    /// How the deformation moved in the last iteration, of one that has mass and elasticity.
+    fn motion(&self, deformation: &F) -> Option<Motion> {
+        let _ = deformation;
+        None
+    }
+
     /// Called when the iterations of a scale are over; what is worth a remark.
     ///
     /// # Errors
@@ -159,6 +173,25 @@ pub trait Iteration<F: Deformation> {
         let _ = deformation;
         Ok(None)
     }
+}
+
+/// The motion of an elastic body with mass in an iteration.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Motion {
+    /// The kinetic energy, µJ.
+    #[serde(deserialize_with = "null_is_nan")]
+    pub kinetic_energy: f64,
+    /// The strain energy, µJ.
+    #[serde(deserialize_with = "null_is_nan")]
+    pub strain_energy: f64,
+    /// The norm of the unbalanced force, mN.
+    #[serde(deserialize_with = "null_is_nan")]
+    pub unbalanced_force: f64,
+    /// The smallest Jacobian: of an element's volume to that at rest.
+    #[serde(deserialize_with = "null_is_nan")]
+    pub least_jacobian: f64,
+    /// The number of times that the step was halved.
+    pub cuts: usize,
 }
 
 /// The record of a scale.
@@ -174,6 +207,9 @@ pub struct ScaleRecord {
     /// Where points pull: the same of each [part](Energies::parts).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Vec<f64>>,
+    /// How the deformation [moved](Iteration::motion) in each iteration, of one that says so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub motion: Vec<Motion>,
     /// The relative residual of the solver at the end of the scale, where there is one.
     pub residual: Option<f64>,
     /// Wall time, seconds.
@@ -190,6 +226,9 @@ pub struct Course {
     /// The same of each [part](Energies::parts), where there are some.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Vec<f64>>,
+    /// How the deformation [moved](Iteration::motion) in each iteration of that scale, of one that says so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub motion: Vec<Motion>,
     /// Wall time of that scale so far, seconds.
     pub seconds: f64,
 }
@@ -235,6 +274,20 @@ fn share(scales: &[Scale], index: usize) -> f64 {
     work(&scales[index]) / scales.iter().map(work).sum::<f64>().max(f64::MIN_POSITIVE)
 }
 
+/// Whether a scale is over before its iterations are used up.
+fn is_over<F: Deformation, I: Iteration<F>>(
+    deformation: &F,
+    iteration: &I,
+    convergence: &Convergence,
+    course: &Course,
+) -> bool {
+    let at_rest = match course.energies.is_empty() {
+        true => None,
+        false => iteration.at_rest(deformation, course),
+    };
+    at_rest.unwrap_or_else(|| convergence.reached_by(&course.energies, &course.parts))
+}
+
 /// Runs what is left of all scales. Unless the course is at its beginning, deformation and iteration are
 /// as they were when [`Keeper::look`] saw it.
 ///
@@ -265,7 +318,7 @@ pub fn resume<F: Deformation, I: Iteration<F>>(
             iteration.to_scale(deformation, scale)?;
         }
         while course.energies.len() < scale.iterations
-            && !convergence.reached_by(&course.energies, &course.parts)
+            && !is_over(deformation, iteration, convergence, &course)
         {
             if progress.stop() {
                 return Err(RegisterError::Stopped.into());
@@ -278,6 +331,7 @@ pub fn resume<F: Deformation, I: Iteration<F>>(
             course.energies.push(energy);
             course.parts.resize_with(parts.len(), Vec::new);
             course.parts.iter_mut().zip(parts).for_each(|(list, part)| list.push(part));
+            course.motion.extend(iteration.motion(deformation));
             course.seconds = before + began.elapsed().as_secs_f64();
             progress.event(&Event::Step {
                 done: (i + 1) as f64 / scale.iterations as f64,
@@ -291,6 +345,7 @@ pub fn resume<F: Deformation, I: Iteration<F>>(
         let seconds = before + began.elapsed().as_secs_f64();
         let energies = std::mem::take(&mut course.energies);
         let parts = std::mem::take(&mut course.parts);
+        let motion = std::mem::take(&mut course.motion);
         course.seconds = 0.0;
         progress.event(&Event::StageEnd {
             name: &name,
@@ -300,7 +355,15 @@ pub fn resume<F: Deformation, I: Iteration<F>>(
             seconds,
         });
         let (factor, allowed) = (scale.factor, scale.iterations);
-        course.records.push(ScaleRecord { factor, allowed, energies, parts, residual, seconds });
+        course.records.push(ScaleRecord {
+            factor,
+            allowed,
+            energies,
+            parts,
+            motion,
+            residual,
+            seconds,
+        });
         keeper.look(deformation, iteration, &course)?;
     }
     deformation.finish()?;
@@ -379,6 +442,75 @@ mod tests {
         let listener = crate::progress::Silent;
         let found = run(&mut Still, &mut Flattening(0), &scales, &convergence, &listener).unwrap();
         assert!(found[0].energies.len() < 20, "{found:?}");
+    }
+
+    /// Something that swings, and comes to rest after so many iterations of a scale.
+    struct Swinging {
+        rests_after: usize,
+        made: i32,
+    }
+
+    impl Swinging {
+        fn new() -> Self {
+            Self { rests_after: 5, made: 0 }
+        }
+    }
+
+    impl Iteration<Still> for Swinging {
+        fn to_scale(&mut self, _: &Still, _: &Scale) -> Result<()> {
+            Ok(())
+        }
+
+        fn iterate(&mut self, _: &mut Still) -> Result<Energies> {
+            self.made += 1;
+            Ok((-f64::from(self.made)).into())
+        }
+
+        fn at_rest(&self, _: &Still, course: &Course) -> Option<bool> {
+            assert!(!course.energies.is_empty() && course.motion.len() == course.energies.len());
+            Some(course.energies.len() >= self.rests_after)
+        }
+
+        fn motion(&self, _: &Still) -> Option<Motion> {
+            let kinetic_energy = 1.0 / f64::from(self.made);
+            let (strain_energy, unbalanced_force) = (1.0 - kinetic_energy, f64::NAN);
+            let (least_jacobian, cuts) = (0.9, 1);
+            Some(Motion { kinetic_energy, strain_energy, unbalanced_force, least_jacobian, cuts })
+        }
+    }
+
+    /// What knows by itself when it is at rest is neither stopped by its energies nor kept going by them.
+    #[test]
+    fn rest_ends_a_scale() {
+        let scales = Schedule::of(&[(2, 100), (1, 3)]).0;
+        let listener = crate::progress::Silent;
+        for threshold in [0.0, 0.999] {
+            let convergence = Convergence { window: 1, threshold };
+            let mut steps = Swinging::new();
+            let found = run(&mut Still, &mut steps, &scales, &convergence, &listener).unwrap();
+            let counts: Vec<_> = found.iter().map(|r| r.energies.len()).collect();
+            assert_eq!(counts, [5, 3]);
+            assert_eq!(found[1].motion.len(), 3);
+            assert_eq!(found[1].motion[0].kinetic_energy, 1.0 / 6.0);
+        }
+    }
+
+    /// A record has motion where there was some only, and is read back with and without it.
+    #[test]
+    fn motion_is_recorded_where_there_is_some() {
+        let scales = Schedule::of(&[(1, 3)]).0;
+        let (convergence, listener) = (Convergence::default(), crate::progress::Silent);
+        let still = &mut Still;
+        let without = run(still, &mut Flattening(0), &scales, &convergence, &listener).unwrap();
+        let text = serde_json::to_string(&without).unwrap();
+        assert!(!text.contains("motion"), "{text}");
+        assert_eq!(serde_json::from_str::<Vec<ScaleRecord>>(&text).unwrap(), without);
+        let with = run(still, &mut Swinging::new(), &scales, &convergence, &listener).unwrap();
+        let text = serde_json::to_string(&with).unwrap();
+        let read: Vec<ScaleRecord> = serde_json::from_str(&text).unwrap();
+        assert_eq!(read[0].motion.len(), 3);
+        assert!(read[0].motion[2].unbalanced_force.is_nan() && text.contains("\"cuts\":1"));
+        assert_eq!(read[0].motion[2].strain_energy, with[0].motion[2].strain_energy);
     }
 
     /// A run that resumes from any point ends like one that was never stopped.

@@ -101,7 +101,8 @@ fn measured<D: Device, M: CohortModel<D>>(
             let began = Instant::now();
             let (fixed, counts) = (template.images(), Counts::ALL);
             let (shared, own) = (&mut attachments, &mut Vec::new());
-            let sources = Sources { shared, own, share: 1.0 };
+            let counted_volume = grid.len() as f64 * grid.voxel_volume();
+            let sources = Sources { shared, own, share: 1.0, counted_volume };
             let pull = Pull { sources, fixed: &fixed, warped: &warped, counts };
             let energy = model.step(device, pull, &mut state)?;
             model.warp(device, &mut state, grid, &mut warped)?;

@@ -322,7 +322,8 @@ impl<D: Device> Shared<D> {
             }
             let at = pulled.iter_mut().map(|(_, there, room, ..)| vec![(&*there, room)]);
             let (shared, own) = (&mut *attachments, &mut Vec::new());
-            let mut sources = Sources { shared, own, share: 1.0 };
+            let counted_volume = grid.len() as f64 * grid.voxel_volume();
+            let mut sources = Sources { shared, own, share: 1.0, counted_volume };
             sources.evaluate(device, &[], at, &mut [], |_, _| Ok(()))?;
             for (points, _, covectors, stiffness, geometry, tugs) in pulled {
                 let back = points.pulled_back(device, field, &covectors)?;

@@ -299,7 +299,9 @@ impl<D: Device, M: CohortModel<D>> Core<D, M> {
         let (device, fixed) = (&self.device, self.template.images());
         let counts = Counts { given: weights.as_ref(), moving: None };
         let (shared, own) = (&mut self.attachments, &mut pulls);
-        let sources = Sources { shared, own, share: self.geometry.share };
+        let grid = &self.template.grid;
+        let counted_volume = grid.len() as f64 * grid.voxel_volume();
+        let sources = Sources { shared, own, share: self.geometry.share, counted_volume };
         let pull = Pull { sources, fixed: &fixed, warped: &warped, counts };
         let energy = self.model.step(device, pull, state)?;
         drop((weights, fixed));

@@ -25,6 +25,7 @@ pub mod clip;
 mod evidence;
 mod input;
 mod pair;
+mod prepared;
 mod register;
 mod result;
 mod verdict;
@@ -34,6 +35,7 @@ pub use crate::model::{
 };
 pub use evidence::DeformationEvidence;
 pub use input::{ChannelInput, DeformInput, Intensities, Preparation, ShapeInput};
+pub use prepared::{Parts, PreparedPair};
 pub use register::{
     Conclusion, TISSUE, as_it_is, calibrated, check_similarity, check_start, object_of,
     register_deformable, to_world,

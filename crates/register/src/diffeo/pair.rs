@@ -5,7 +5,7 @@ use crate::attachment::images::{DeviceImage, coarser, factors_for, finest};
 use crate::attachment::moving_mask::MovingMask;
 use crate::error::{RegisterError, Result};
 use crate::model::{Counts, FixedImage, Found, Model, Pull, Sources};
-use crate::multiscale::{Deformation, Iteration, Scale};
+use crate::multiscale::{Course, Deformation, Iteration, Motion, Scale};
 use crate::similarity::Energies;
 use voxalign_compute::Device;
 use voxalign_compute::ops::reduce::Reduction;
@@ -37,7 +37,9 @@ pub(super) struct Pair<D: Device, M: Model<D>> {
     weights: Option<D::Buffer<f32>>,
     /// The volume of the object on the grid where the images meet, mm³.
     volume: f64,
-    /// The part that it has of the voxels that count.
+    /// The volume of the voxels that count, mm³.
+    counted_volume: f64,
+    /// The part that the object has of it.
     share: f64,
 }
 
@@ -57,13 +59,24 @@ impl<D: Device, M: Model<D>> Pair<D, M> {
         let mut model = make(&grid);
         let state = model.begin(device, affine, images.moving.len())?;
         let volume = M::volume(images.volumes, affine);
-        let (device, at, weights, share) = (device.clone(), None, None, 1.0);
-        let fixed = Vec::new();
-        Ok(Self { device, images, model, state, grid, at, fixed, weights, volume, share })
+        let counted_volume = grid.len() as f64 * grid.voxel_volume();
+        Ok(Self {
+            device: device.clone(),
+            images,
+            model,
+            state,
+            grid,
+            at: None,
+            fixed: Vec::new(),
+            weights: None,
+            volume,
+            counted_volume,
+            share: 1.0,
+        })
     }
 
     /// The result, on the grid of the fixed image.
-    pub(super) fn conclude(self, fixed: &Grid) -> Result<Found<D>> {
+    pub(super) fn conclude(self, fixed: &Grid) -> Result<Found<D, M::Extra>> {
         let Self { device, model, state, images, .. } = self;
         drop(images);
         model.conclude(&device, fixed, state)
@@ -96,7 +109,8 @@ impl<D: Device, M: Model<D>> Deformation for Pair<D, M> {
             Some(weights) => device.reduce(&[weights], &[Reduction::Sum(0)])?[0],
             None => grid.len() as f64,
         };
-        self.share = self.volume / (counted * grid.voxel_volume()).max(f64::MIN_POSITIVE);
+        self.counted_volume = counted * grid.voxel_volume();
+        self.share = self.volume / self.counted_volume.max(f64::MIN_POSITIVE);
         if let Some(mask) = &mut self.images.moving_mask {
             let weights = self.weights.as_ref();
             self.model.lend(device, state, &mut |affine, field| {
@@ -132,12 +146,20 @@ impl<D: Device, M: Model<D>> Iteration<Pair<D, M>> for OneStep {
         let fixed: Vec<_> = pair.fixed.iter().map(FixedImage::from).collect();
         let Prepared { attachments, moving_mask, .. } = &mut pair.images;
         let counts = Counts { given: pair.weights.as_ref(), moving: moving_mask.as_ref() };
-        let (shared, share) = (attachments, pair.share);
-        let sources = Sources { shared, own: &mut Vec::new(), share };
+        let (shared, share, counted_volume) = (attachments, pair.share, pair.counted_volume);
+        let sources = Sources { shared, own: &mut Vec::new(), share, counted_volume };
         let pull = Pull { sources, fixed: &fixed, warped: &[], counts };
         let energies = pair.model.step(device, pull, state)?.wait()?;
         pair.model.told(state, &energies.parts);
         Ok(energies)
+    }
+
+    fn at_rest(&self, pair: &Pair<D, M>, course: &Course) -> Option<bool> {
+        pair.model.at_rest(&pair.state, course)
+    }
+
+    fn motion(&self, pair: &Pair<D, M>) -> Option<Motion> {
+        pair.model.motion(&pair.state)
     }
 
     fn end_scale(&mut self, pair: &mut Pair<D, M>) -> Result<Option<f64>> {

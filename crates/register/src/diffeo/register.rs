@@ -4,21 +4,19 @@ use super::calibrate::{
     Calibration, HistogramMatch, TOP, foreground_threshold, foreground_threshold_on,
     match_histogram_on,
 };
-use super::clip::{Guard, IndexBox, common_box, crop, crop_grid, foreground_box, paste_field};
+use super::clip::{Guard, IndexBox, common_box, crop, foreground_box};
 use super::input::{ChannelInput, DeformInput, Intensities, Preparation, ShapeInput};
-use super::pair::{OneStep, Pair, Prepared};
+use super::pair::Prepared;
+use super::prepared::{Parts, PreparedPair};
 use super::result::DeformResult;
-use super::verdict::{Findings, judge};
-use crate::attachment::images::{DeviceImage, finest, reaches_border};
+use crate::attachment::images::{DeviceImage, reaches_border};
 use crate::attachment::moving_mask::{MovingMask, fill};
 use crate::attachment::{Attachments, ChannelSimilarity, LandmarkAttachment, Shapes};
-use crate::compare::field_overlap;
 use crate::error::{RegisterError, Result, Role, check_grid};
 use crate::fields::multiply;
 use crate::measures::FieldMeasures;
 use crate::model::mend::{ERROR, invert_consistently, mend};
-use crate::model::{DeformModel, Found, Matching, Model, UseModel, with_model};
-use crate::multiscale::{self, ScaleRecord};
+use crate::model::{DeformModel, Matching, Model, Multiscale, UseModel, with_model};
 use crate::progress::Progress;
 use crate::scores::Object;
 use crate::similarity::Similarity;
@@ -34,11 +32,11 @@ fn option(option: &'static str, value: impl ToString, remedy: &str) -> RegisterE
     RegisterError::option(option, value, remedy)
 }
 
-fn check(matching: &Matching, input: &DeformInput<'_>) -> Result<()> {
+/// Whether images and an affine map can be registered, whatever the model.
+pub(super) fn check_input(input: &DeformInput<'_>) -> Result<()> {
     if input.channels.is_empty() {
         return Err(option("channel", "none", "give at least one pair of images"));
     }
-    matching.check()?;
     for channel in &input.channels {
         let others = input.landmarks.is_some()
             || !input.shapes.is_empty()
@@ -57,7 +55,7 @@ fn check(matching: &Matching, input: &DeformInput<'_>) -> Result<()> {
         }
         check_similarity(&channel.similarity)?;
     }
-    check_start(&input.affine, matching.model)
+    check_affine(&input.affine)
 }
 
 /// Whether a similarity can drive a deformation, with the parameters that it has.
@@ -78,6 +76,11 @@ pub fn check_similarity(similarity: &Similarity) -> Result<()> {
 /// # Errors
 /// [`Option`](crate::RegisterError::Option) that names what does not fit.
 pub fn check_start(affine: &Affine, model: DeformModel) -> Result<()> {
+    check_affine(affine)?;
+    model.check_start(affine)
+}
+
+fn check_affine(affine: &Affine) -> Result<()> {
     let remedy = "no deformation can start from it; use another transform, or none if the headers already agree";
     let finite = affine.matrix.iter().chain(affine.offset.iter()).all(|v| v.is_finite());
     if !finite {
@@ -89,7 +92,7 @@ pub fn check_start(affine: &Affine, model: DeformModel) -> Result<()> {
             return Err(option("affine", value, remedy));
         }
     }
-    model.check_start(affine)
+    Ok(())
 }
 
 /// The range of scale factors that an affine start may have.
@@ -113,83 +116,22 @@ pub fn register_deformable<D: Device>(
     matching: &Matching,
     progress: &dyn Progress,
 ) -> Result<DeformResult> {
-    check(matching, input)?;
-    let whole = input.channels[0].fixed.grid();
-    let foregrounds: Vec<_> = input.channels.iter().map(Foregrounds::of).collect();
-    let to = clip_box(input, &foregrounds, matching)?;
-    let grid = crop_grid(whole, &to)?;
-    let moving_mask = match input.moving_mask {
-        Some(mask) => {
-            check_grid(Role::MovingMask, mask, input.channels[0].moving.grid())?;
-            Some(MovingMask::new(device, mask)?)
-        }
-        None => None,
+    matching.check()?;
+    check_start(&input.affine, matching.model)?;
+    let suits = |n: usize| matching.solver.suits(n);
+    let parts = match matching.model.takes_parts() {
+        true => Parts::Suiting(&suits),
+        false => Parts::Whole,
     };
-    let mut prepared = Prepared {
-        fixed: Vec::new(),
-        moving: Vec::new(),
-        mask: None,
-        moving_mask,
-        attachments: attachments(input)?,
-        volumes: volumes(input, &foregrounds),
-    };
-    for channel in &input.channels {
-        check_grid(Role::FixedChannel, channel.fixed, whole)?;
-        if takes_part(channel, input) {
-            prepared.add(device, channel, &to, input.preparation)?;
-        }
-    }
-    if let Some(mask) = input.fixed_mask {
-        check_grid(Role::FixedMask, mask, whole)?;
-        prepared.mask = Some(mask_on(device, mask, &to)?);
-    }
-    let (images, affine) = (prepared, &input.affine);
-    let run = Run { device, images, grid: &grid, affine, matching, progress };
-    let (mut found, scales) = with_model(matching, run)?;
-    for field in &mut found.fields {
-        if !to.is_whole(whole) {
-            *field = paste_field(device, field, whole, &to, Guard::default())?;
-        }
-    }
-    let result = Conclusion::new(device, whole, found.fields, found.settled)?;
-    let mended = result.mended + found.mended;
-    let foreground = foregrounds[0].0;
-    let object = object_on(device, (input.channels[0].fixed, foreground[0]), input.fixed_mask)?;
-    let measures = result.measures(device, whole, object.as_ref())?;
-    drop(object);
-    let [forward, inverse] = result.fields;
-    let jacobian = Volume::new(whole.clone(), device.into_host(result.jacobian)?)?;
-    let forward = to_world(whole, device.into_host(forward)?)?;
-    let inverse = to_world(whole, device.into_host(inverse)?)?;
-    let verdict = judge(&Findings {
-        measures: &measures,
-        scales: &scales,
-        overlap: field_overlap(whole, input.channels[0].moving.grid(), &input.affine),
-        masked: [input.fixed_mask.is_some(), input.moving_mask.is_some()],
-        mended,
-        voxels: whole.len(),
-        voxel: finest(whole),
-    });
-    Ok(DeformResult {
-        forward,
-        inverse,
-        affine: input.affine,
-        jacobian,
-        measures,
-        scales,
-        path: found.path,
-        foreground,
-        clipped: to,
-        mended,
-        verdict,
-    })
+    let pair = PreparedPair::new(device, input, parts)?;
+    with_model(matching, Run { pair, multiscale: &matching.multiscale, progress })
 }
 
 /// The values that the foregrounds of the fixed and of the moving image of a channel are above.
-struct Foregrounds([Option<f32>; 2]);
+pub(super) struct Foregrounds(pub(super) [Option<f32>; 2]);
 
 impl Foregrounds {
-    fn of(channel: &ChannelInput<'_>) -> Self {
+    pub(super) fn of(channel: &ChannelInput<'_>) -> Self {
         let of = |image: ImageView<'_>| foreground_threshold(image.data()).map(|(_, above)| above);
         Self([of(channel.fixed), of(channel.moving)])
     }
@@ -306,37 +248,31 @@ impl<D: Device> Conclusion<D> {
     }
 }
 
-/// All scales of a pair.
+/// The registration of a pair with a model of the list.
 struct Run<'a, D: Device> {
-    device: &'a D,
-    images: Prepared<D>,
-    /// The fixed grid, or what of it is computed on.
-    grid: &'a Grid,
-    affine: &'a Affine,
-    matching: &'a Matching,
+    pair: PreparedPair<'a, D>,
+    multiscale: &'a Multiscale,
     progress: &'a dyn Progress,
 }
 
 impl<D: Device> UseModel<D> for Run<'_, D> {
-    type Out = Result<(Found<D>, Vec<ScaleRecord>)>;
+    type Out = Result<DeformResult>;
 
     fn with<M: Model<D>>(self, make: impl Fn(&Grid) -> M + Sync) -> Self::Out {
-        let Self { device, images, grid, affine, matching, progress } = self;
-        let mut pair = Pair::new(device, images, grid, affine, make)?;
-        let (scales, rule) = (matching.multiscale.scales(), matching.multiscale.rule());
-        let scales = multiscale::run(&mut pair, &mut OneStep, scales, &rule, progress)?;
-        Ok((pair.conclude(grid)?, scales))
+        let Self { pair, multiscale, progress } = self;
+        Ok(pair.run_with(multiscale, progress, make)?.0)
     }
 }
 
 /// The part of the fixed grid that is registered.
-fn clip_box(
+pub(super) fn clip_box(
     input: &DeformInput<'_>,
     foregrounds: &[Foregrounds],
-    matching: &Matching,
+    parts: Parts<'_>,
 ) -> Result<IndexBox> {
     let whole = input.channels[0].fixed.grid();
-    if !input.preparation.clip || !matching.model.takes_parts() {
+    let Parts::Suiting(suits) = parts else { return Ok(IndexBox::whole(whole)) };
+    if !input.preparation.clip {
         return Ok(IndexBox::whole(whole));
     }
     let mut found: Option<IndexBox> = None;
@@ -358,10 +294,46 @@ fn clip_box(
     let mut found = found.unwrap_or_else(|| IndexBox::whole(whole));
     // Points pull wherever they are.
     found = found.around(whole, &points_of(input)?, Guard::default());
-    Ok(found.grown(whole, |n| matching.solver.suits(n)))
+    Ok(found.grown(whole, suits))
 }
 
 impl<D: Device> Prepared<D> {
+    /// The images of an input on a part of the fixed grid, and what pulls.
+    pub(super) fn new(
+        device: &D,
+        input: &DeformInput<'_>,
+        foregrounds: &[Foregrounds],
+        to: &IndexBox,
+    ) -> Result<Self> {
+        let moving_mask = match input.moving_mask {
+            Some(mask) => {
+                check_grid(Role::MovingMask, mask, input.channels[0].moving.grid())?;
+                Some(MovingMask::new(device, mask)?)
+            }
+            None => None,
+        };
+        let whole = input.channels[0].fixed.grid();
+        let mut prepared = Self {
+            fixed: Vec::new(),
+            moving: Vec::new(),
+            mask: None,
+            moving_mask,
+            attachments: attachments(input)?,
+            volumes: volumes(input, foregrounds),
+        };
+        for channel in &input.channels {
+            check_grid(Role::FixedChannel, channel.fixed, whole)?;
+            if takes_part(channel, input) {
+                prepared.add(device, channel, to, input.preparation)?;
+            }
+        }
+        if let Some(mask) = input.fixed_mask {
+            check_grid(Role::FixedMask, mask, whole)?;
+            prepared.mask = Some(mask_on(device, mask, to)?);
+        }
+        Ok(prepared)
+    }
+
     fn add(
         &mut self,
         device: &D,
@@ -473,7 +445,7 @@ pub fn object_of<'a>(
 }
 
 /// 1 where the object [is](object_of), else 0.
-fn object_on<D: Device>(
+pub(super) fn object_on<D: Device>(
     device: &D,
     (fixed, foreground): (ImageView<'_>, Option<f32>),
     mask: Option<ImageView<'_>>,

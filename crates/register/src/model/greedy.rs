@@ -93,6 +93,7 @@ impl<D: Device> GreedyModel<D> {
 
 impl<D: Device> Model<D> for GreedyModel<D> {
     type State = GreedyState<D>;
+    type Extra = ();
 
     fn begin(&mut self, device: &D, affine: &Affine, _: usize) -> Result<GreedyState<D>> {
         (self.alone, self.has_memory) = (true, false);
@@ -190,7 +191,7 @@ impl<D: Device> Model<D> for GreedyModel<D> {
         // What an inversion starts from.
         let mut inverse = device.alloc::<f32>(field.len())?;
         device.eval(&(-x(0)), &[&field], &[], None, &mut inverse)?;
-        Ok(Found { fields: [field, inverse], settled: false, mended: 0, path: None })
+        Ok(Found { fields: [field, inverse], settled: false, mended: 0, path: None, extra: () })
     }
 }
 

@@ -31,7 +31,7 @@ mod template;
 use crate::attachment::Attachments;
 use crate::attachment::images::{DeviceImage, both, weights_at};
 use crate::error::Result;
-use crate::multiscale::Scale;
+use crate::multiscale::{Course, Motion, Scale};
 use crate::similarity::PendingEnergies;
 use voxalign_compute::{Device, Memory};
 use voxalign_image::{Affine, Grid};
@@ -45,8 +45,8 @@ pub use pull::{Carried, Counts, FixedImage, Pull, Sources};
 pub use symmetric::{Symmetric, SymmetricModel};
 pub use template::TemplatePoints;
 
-/// The result of a model for a pair.
-pub struct Found<D: Device> {
+/// The result of a model for a pair, with what it has beside fields.
+pub struct Found<D: Device, E = ()> {
     /// The displacement on the fixed grid, before the affine map, and one that takes it back, or is near
     /// that; voxels.
     pub fields: [D::Buffer<f32>; 2],
@@ -56,6 +56,8 @@ pub struct Found<D: Device> {
     pub mended: usize,
     /// The path, of a model that has one.
     pub path: Option<PathRecord>,
+    /// What else the model found: see [`Model::Extra`].
+    pub extra: E,
 }
 
 /// Work with an affine map and a displacement before it.
@@ -68,6 +70,10 @@ pub type Borrower<'w, D> = dyn FnMut(&Affine, &<D as Memory>::Buffer<f32>) -> Re
 pub trait Model<D: Device>: Send {
     /// The state of a subject.
     type State: Send;
+
+    /// Results beside fields, such as a deformed mesh, for the caller of
+    /// [`run_with`](crate::diffeo::PreparedPair::run_with); `()` for none.
+    type Extra: Send;
 
     /// The grid on which a pair of images meets, given the affine map between them: that of the fixed image, unless
     /// the model says otherwise.
@@ -166,6 +172,20 @@ pub trait Model<D: Device>: Send {
         let _ = (state, parts);
     }
 
+    /// Whether a subject is at rest, so that a scale is over, of a model that knows better than the energies of the scale
+    /// say; `None`, as usual, leaves that to [`Convergence`](crate::multiscale::Convergence). Asked after each step of the
+    /// [only subject](Self::begin).
+    fn at_rest(&self, state: &Self::State, course: &Course) -> Option<bool> {
+        let _ = (state, course);
+        None
+    }
+
+    /// How a subject moved in its last step, of a model with mass and elasticity.
+    fn motion(&self, state: &Self::State) -> Option<Motion> {
+        let _ = state;
+        None
+    }
+
     /// The relative residual of the last solution, where there is an operator to solve for.
     ///
     /// # Errors
@@ -179,7 +199,12 @@ pub trait Model<D: Device>: Send {
     ///
     /// # Errors
     /// Memory that runs out.
-    fn conclude(self, device: &D, fixed: &Grid, state: Self::State) -> Result<Found<D>>
+    fn conclude(
+        self,
+        device: &D,
+        fixed: &Grid,
+        state: Self::State,
+    ) -> Result<Found<D, Self::Extra>>
     where
         Self: Sized;
 }

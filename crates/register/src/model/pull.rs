@@ -7,7 +7,7 @@ use crate::attachment::{Attachment, Gradient, Maps};
 use crate::error::{RegisterError, Result};
 use crate::similarity::{Images, PendingEnergies};
 use std::ops::Range;
-use voxalign_compute::{Device, Dims, Memory};
+use voxalign_compute::{Device, DeviceBuffer, Dims, Memory};
 use voxalign_image::Grid;
 
 /// The data terms, which have been [set to the scale](Attachment::to_scale).
@@ -18,6 +18,9 @@ pub struct Sources<'a, D: Device> {
     pub own: &'a mut Attachments<D>,
     /// The factor of the energy of points: the fraction of the image voxels that the object has.
     pub share: f64,
+    /// The volume over which images are compared at this scale, mm³: the sum of the weights of all voxels times the
+    /// volume of a voxel. A mean over it times this is an integral. Of an atlas, that of the template's grid.
+    pub counted_volume: f64,
 }
 
 /// The points of one side of an attachment: where they have been [carried](Maps::carried), and room for the covectors
@@ -33,8 +36,8 @@ impl<D: Device> Sources<'_, D> {
     /// The energies of all attachments, in their order: of `images`, one a channel, and of the `points` of those that need
     /// some, with the sides that were carried of each. Their covectors are written where these have room.
     ///
-    /// The derivatives of images are written to `room`, which has a list a side that moves and grows as needed. After each
-    /// attachment of images `take` is given its channels and the room, where their derivatives are the first ones of
+    /// The derivatives of images, each of the length of its image, are written to `room`, which has a list a side that moves
+    /// and grows as needed. After each attachment of images `take` is given its channels and the room, where their derivatives are the first ones of
     /// each list until the next attachment is evaluated.
     ///
     /// # Errors
@@ -60,11 +63,8 @@ impl<D: Device> Sources<'_, D> {
                 let what = format!("there are {}, counted from 0", images.len());
                 RegisterError::option("channel", channels.end.saturating_sub(1), what)
             })?;
-            let voxels = images.first().map_or(0, |image| image.dims.iter().product());
             for list in room.iter_mut() {
-                while list.len() < images.len() {
-                    list.push(device.alloc(voxels)?);
-                }
+                make_room(device, images, list)?;
             }
             let [mut none, mut other_none] = [device.alloc(0)?, device.alloc(0)?];
             let (mut carried, mut covectors) = ([None, None], [&mut none, &mut other_none]);
@@ -88,6 +88,23 @@ impl<D: Device> Sources<'_, D> {
         }
         Ok(energies)
     }
+}
+
+/// Makes the first buffers of a list as long as their images, one each; those that are stay as they are.
+fn make_room<D: Device>(
+    device: &D,
+    images: &[Images<'_, D>],
+    list: &mut Vec<D::Buffer<f32>>,
+) -> Result<()> {
+    for (i, image) in images.iter().enumerate() {
+        let voxels = image.dims.iter().product();
+        match list.get_mut(i) {
+            Some(buffer) if buffer.len() == voxels => {}
+            Some(buffer) => *buffer = device.alloc(voxels)?,
+            None => list.push(device.alloc(voxels)?),
+        }
+    }
+    Ok(())
 }
 
 /// The data terms of a subject at a step, and their images.
@@ -167,5 +184,67 @@ impl<D: Device> Counts<'_, D> {
             None => work(self.given),
             Some(mask) => work(mask.weights(device, field, dims, self.given)?.as_ref()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attachment::ChannelSimilarity;
+    use crate::similarity::Similarity;
+    use voxalign_compute::cpu::Cpu;
+
+    fn ssd(channel: usize) -> Box<dyn Attachment<Cpu>> {
+        Box::new(ChannelSimilarity { channel, similarity: Similarity::SSD, weight: 1.0 })
+    }
+
+    /// Energy and derivatives of one attachment a channel.
+    fn evaluated(dims: &[Dims]) -> (f64, Vec<Vec<f32>>) {
+        let device = Cpu::new(Some(2)).unwrap();
+        let values = |n: usize, phase: f32| {
+            let all: Vec<f32> = (0..n).map(|i| (0.3 * i as f32 + phase).sin()).collect();
+            device.upload(&all).unwrap()
+        };
+        let pairs: Vec<_> = dims
+            .iter()
+            .map(|d| d.iter().product())
+            .map(|n| (values(n, 0.0), values(n, 0.7)))
+            .collect();
+        let images: Vec<_> = pairs
+            .iter()
+            .zip(dims)
+            .map(|((reference, moved), &dims)| Images {
+                reference,
+                moved,
+                weights: None,
+                dims,
+                reference_moves: false,
+            })
+            .collect();
+        let mut shared: Attachments<Cpu> = (0..dims.len()).map(ssd).collect();
+        let own = &mut Vec::new();
+        let mut sources = Sources { shared: &mut shared, own, share: 1.0, counted_volume: 1.0 };
+        let (mut room, mut found) = ([Vec::new()], Vec::new());
+        let none = std::iter::empty();
+        let energies = sources.evaluate(&device, &images, none, &mut room, |channels, room| {
+            assert_eq!(channels.len(), 1);
+            found.push(device.download(&room[0][0])?);
+            Ok(())
+        });
+        (energies.unwrap().wait().unwrap().total, found)
+    }
+
+    /// Images of several sizes, larger and smaller ones after each other, pull as each does alone.
+    #[test]
+    fn images_have_sizes_of_their_own() {
+        let all = [[5, 4, 3], [7, 6, 5], [4, 1, 1]];
+        let (energy, derivatives) = evaluated(&all);
+        let alone: Vec<_> = all.iter().map(|d| evaluated(&[*d])).collect();
+        for ((found, alone), dims) in derivatives.iter().zip(&alone).zip(&all) {
+            assert_eq!(found.len(), dims.iter().product::<usize>());
+            assert_eq!(found, &alone.1[0]);
+        }
+        let sum: f64 = alone.iter().map(|a| a.0).sum();
+        assert!((energy - sum).abs() < 1e-12 * sum, "{energy} is not {sum}");
     }
 }

@@ -114,6 +114,7 @@ fn record(grid: &Grid, subjects: usize, good: bool) -> AtlasRecord {
         }));
         record.scales.push(ScaleRecord {
             parts: Vec::new(),
+            motion: Vec::new(),
             factor,
             allowed: count,
             energies: (0..count).map(|i| 3.0 + fall(i)).collect(),

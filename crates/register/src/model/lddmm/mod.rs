@@ -428,6 +428,7 @@ const MOST: f64 = 0.5;
 
 impl<D: Device> Model<D> for LddmmModel<D> {
     type State = LddmmState<D>;
+    type Extra = ();
 
     fn begin(&mut self, device: &D, affine: &Affine, channels: usize) -> Result<LddmmState<D>> {
         let (storage, steps) = (self.options.path_storage, self.options.time_steps);
@@ -492,7 +493,7 @@ impl<D: Device> Model<D> for LddmmModel<D> {
         drop((work, moved));
         let record = PathRecord { storage: path.storage, energies: history };
         let fields = [path.flow(device, false)?, path.flow(device, true)?];
-        Ok(Found { fields, settled: false, mended: 0, path: Some(record) })
+        Ok(Found { fields, settled: false, mended: 0, path: Some(record), extra: () })
     }
 }
 

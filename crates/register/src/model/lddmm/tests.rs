@@ -58,7 +58,8 @@ fn registered(storage: Storage, time_steps: usize) -> ([Vec<f32>; 2], PathEnergy
         let fixed: Vec<_> = fixed.iter().map(FixedImage::from).collect();
         for _ in 0..scale.iterations {
             let (shared, fixed, counts) = (&mut attachments, &fixed, Counts::ALL);
-            let sources = Sources { shared, own: &mut Vec::new(), share: 1.0 };
+            let counted_volume = fixed[0].grid.len() as f64 * fixed[0].grid.voxel_volume();
+            let sources = Sources { shared, own: &mut Vec::new(), share: 1.0, counted_volume };
             let pull = Pull { sources, fixed, warped: &[], counts };
             lddmm.step(&device, pull, &mut state).unwrap();
         }

@@ -151,6 +151,7 @@ impl<D: Device> SymmetricModel<D> {
 
 impl<D: Device> Model<D> for SymmetricModel<D> {
     type State = SymmetricState<D>;
+    type Extra = ();
 
     fn samples(fixed: &Grid, moving: &Grid, affine: &Affine) -> Result<Grid> {
         middle_grid(fixed, moving, &square_root(affine)?)
@@ -307,7 +308,7 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
         drop(moved);
         let (fields, mended) = settled(device, &grid, &to_middle, fields, fixed)?;
         // Both directions were treated alike, and have been made consistent.
-        Ok(Found { fields, settled: true, mended, path: None })
+        Ok(Found { fields, settled: true, mended, path: None, extra: () })
     }
 }
 
