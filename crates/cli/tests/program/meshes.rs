@@ -212,7 +212,10 @@ fn what_a_mesh_is() {
     place.line("convert bare.stl ras.ply --from-convention ras").expect(0);
     let [lps, ras] = ["lps.ply", "ras.ply"].map(|name| read(&place, name));
     assert_eq!(lps.vertices()[5][0], -ras.vertices()[5][0]);
-    place.line("convert ras.ply a.gii --to-convention lps").expect(2).says(&["says where it is"]);
+    place
+        .line("convert ras.ply a.gii --to-convention lps")
+        .expect(2)
+        .says(&["without a fixed world"]);
     place.line("convert ras.ply a.ply --to-convention lps").expect(0);
     assert_eq!(read(&place, "a.ply").vertices(), ras.vertices());
 }

@@ -122,9 +122,9 @@ fn the_space_is_that_of_the_file_or_of_the_options() {
     let ras = ReadOptions::in_space(MeshSpace::Ras);
     let (_, info) = read_from_bytes("strips.vtk", text("strips.vtk"), &ras).unwrap();
     assert_eq!(info.space, MeshSpace::Lps);
-    says(&info.oddities, "the file says that the coordinates are LPS");
+    says(&info.oddities, "the file states that the coordinates are LPS");
     let (_, info) = read_from_bytes("space.gii", text("space.gii"), &lps).unwrap();
-    says(&info.oddities, "the format says that the coordinates are RAS");
+    says(&info.oddities, "the format states that the coordinates are RAS");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What an atlas of anatomies has beside images: its files, how far the subjects are from it, and how much it varies.
+//! Shapes of an atlas of anatomies: files, distances of the subjects from it, and variability.
 
 use super::prepared::Prepared;
 use crate::anatomy::{

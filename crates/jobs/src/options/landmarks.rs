@@ -1,4 +1,4 @@
-//! The options about corresponding points.
+//! Options for corresponding points.
 
 use super::values::PointConvention;
 #[cfg(feature = "clap")]
@@ -14,10 +14,9 @@ use voxalign_options::text;
 #[cfg_attr(feature = "clap", command(next_help_heading = "Landmarks"))]
 #[serde(default)]
 pub struct LandmarkOptions {
-    /// Corresponding points of the fixed and of the moving image that pull at each other beside the images:
+    /// Corresponding points of the fixed and of the moving image that drive the deformation together with the images:
     /// CSV with columns x,y,z (world coordinates, mm), or a list of 3D Slicer, elastix, ANTs or MNI, the same number
-    /// of points in the same order. A column `weight` in the first CSV says what each pair counts (0: it is measured
-    /// only)
+    /// of points in the same order. A column `weight` in the first CSV gives the weight of each pair (0: measured only)
     #[cfg_attr(
         feature = "clap",
         arg(
@@ -34,7 +33,7 @@ pub struct LandmarkOptions {
     /// [default: cr, ncc, lncc: 0.0003; mi, nmi: 0.001; ssd: 0.000003]
     #[cfg_attr(feature = "clap", arg(long, value_name = "W", value_parser = positive, allow_hyphen_values = true))]
     pub landmark_weight: Option<f64>,
-    /// World coordinates of points whose file does not say them [default: ras; of ANTs' CSV lps]
+    /// World coordinates of points whose file does not state them [default: ras; of ANTs' CSV lps]
     #[cfg_attr(feature = "clap", arg(long, value_enum))]
     pub point_convention: Option<PointConvention>,
 }

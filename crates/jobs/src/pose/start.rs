@@ -1,4 +1,4 @@
-//! Where the search for a pose starts.
+//! The start of the search for a pose.
 
 use super::seen;
 use crate::error::{Error, Result};
@@ -76,7 +76,7 @@ pub struct StartOptions {
     /// views show [default: local, and full where the verdict would be bad]
     #[cfg_attr(feature = "clap", arg(long, value_name = "HOW"))]
     pub search: Option<PoseSearch>,
-    /// The point of the CT about which rotations are counted, in its own world, RAS mm [default: the middle of its grid]
+    /// Centre of rotation, in the world coordinates of the CT, RAS mm [default: the centre of its grid]
     #[cfg_attr(feature = "clap", arg(long, value_name = "X,Y,Z", allow_hyphen_values = true))]
     #[serde(with = "as_text")]
     pub centre: Option<Numbers<3>>,

@@ -1,4 +1,4 @@
-//! What gathers for the subjects of one atlas of a regression.
+//! Data collected for the subjects of one atlas of a regression.
 
 use super::super::prepared::{Prepared, Study};
 use super::super::subjects::subject;
