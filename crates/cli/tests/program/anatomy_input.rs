@@ -96,7 +96,7 @@ fn probabilities_that_are_none() {
         ("'nan.nii.gz'", "1 voxels are not numbers"),
         ("'nothing.nii.gz'", "no voxel above 0"),
         ("['one.nii.gz', 'one.nii.gz']", "exclude each other"),
-        ("['one.nii.gz', 'lb.nii.gz']", "no probabilities"),
+        ("['one.nii.gz', 'lb.nii.gz']", "not probabilities"),
         ("'one.nii.gz'\nvolume = 3", "3"),
     ] {
         refused(&place, &of(source), "", &["[[probability]] 'p'", said]);
@@ -208,7 +208,7 @@ fn surfaces_of_labels_that_cannot_be() {
     place.write("a.toml", &of("labels = 'la.nii.gz'\nlabel = 1"));
     place.write("names.csv", "number,name\n1,one\n33,many\n");
     for (rest, said) in [
-        ("labels = 'lb.nii.gz'", "'labels' takes what counts by 'label'"),
+        ("labels = 'lb.nii.gz'", "'labels' needs 'label'"),
         ("labels = 'lb.nii.gz'\nlabel = 0", "'label' is 0"),
         (
             "labels = 'lb.nii.gz'\nlabel = 33",

@@ -330,7 +330,7 @@ fn what_cannot_be_written() {
         ),
         ("a.png", XrayToWrite::new(&[], [4, 2]), "0 values are not a whole number of frames"),
         ("a.png", XrayToWrite::new(&VALUES, [0, 2]), "0 x 2"),
-        ("a.png", XrayToWrite::new(&VALUES, [usize::MAX, 2]), "no whole frames"),
+        ("a.png", XrayToWrite::new(&VALUES, [usize::MAX, 2]), "not a whole number of frames"),
         (
             "a.png",
             XrayToWrite { window: Some([1.0, 1.0]), ..good },

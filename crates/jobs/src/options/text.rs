@@ -318,7 +318,7 @@ mod tests {
             ("regress = 'age'\nat = 3\nbandwidth = 0", "`bandwidth`"),
             ("stability = '2..3'\ncohorts = 0", "`cohorts`"),
             ("stability = '2..3'\nprocesses = 2", "`processes` is for one atlas"),
-            ("stability = '2..3'\nregress = 'age'\nat = 3\nbandwidth = 1", "two jobs"),
+            ("stability = '2..3'\nregress = 'age'\nat = 3\nbandwidth = 1", "separate jobs"),
         ] {
             let error = said(more);
             assert!(error.contains(part), "{more}: {error}");

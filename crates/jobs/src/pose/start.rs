@@ -199,7 +199,7 @@ mod tests {
         let more = |line: &str| format!("{table}{line}\n");
         for (list, table, said) in [
             (list.clone(), more("d,ap,3,4"), "'d' is not in"),
-            (list.clone(), more("a,ap,3,4"), "second time"),
+            (list.clone(), more("a,ap,3,4"), "occurs twice"),
             (list.clone(), more("a,front,3,4"), "no view 'front'; the views are ap, side"),
             (list.clone(), table.replace("view", "of"), "no column 'view'"),
             (list.clone() + "e,1,1,1\n", table.clone(), "'e' of"),
