@@ -100,7 +100,7 @@ WRONG = [
 ]
 PARTS = [(CROP.format("001"), ONE), (ONE, CROP.format("011"))]
 OUTLINES = [(ONE, "made/flatbrain"), (ONE, "made/blobnoise"), (ONE, "made/shufbrain")]
-# What is done to the reference: shift (of the object's radius), turn (degrees), stretch, mirror.
+# Method to the reference: shift (of the object's radius), turn (degrees), stretch, mirror.
 MOVED = {
     "shifted by 1/4": (0.25, 0), "shifted by 1/2": (0.5, 0), "turned by 20": (0, 20), "turned far": (0, (40, 90)),
     "turned over": (0.1, 180), "stretched": (0, 0), "turned inside out": (0, 0),

@@ -33,7 +33,7 @@ FRAMES, PHOTONS = 10, 1e5
 NEAR, FAR = 1.0, 2.0
 PER_FRAME, JUMP = np.array([2.0] * 3 + [3.0] * 3), np.array([0, 0, 25.0, 25.0, 0, 0])
 SHORT = np.array([3.0, -3.0, 4.0, 5.0, 5.0, -5.0])
-# What is done, and whether the images still are those of the CT by the geometry that is given.
+# Method, and whether the images still are those of the CT by the geometry that is given.
 HONEST = ["straight on", "to and fro", "noise of 5000", "brighter and darker", "border in some frames", "short jump", "jump of 25 mm and degrees",
           "frames between missing", "metal in some frames"]
 FALSE = ["a blank frame", "a blank view", "a frame of another body", "another body from then on", "a frame mirrored", "mirrored from then on",

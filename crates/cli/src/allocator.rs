@@ -1,4 +1,4 @@
-//! The last resort where memory runs out.
+//! The program's allocator, which ends a run with a message when memory runs out.
 //!
 //! Whatever grows with an image is asked for by `voxalign_image::memory`, and a refusal is an error like
 //! any other. Small requests, and those of libraries, know no refusal: the standard library ends the

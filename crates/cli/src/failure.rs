@@ -1,4 +1,4 @@
-//! How a command ends.
+//! Failures of a command, their messages and exit codes.
 
 use crate::words::typed;
 use std::path::PathBuf;
@@ -55,7 +55,7 @@ pub(crate) enum Failure {
     #[error("{0}")]
     Ranks(String),
     /// Standard output took no more; what is written to files is complete.
-    #[error("cannot write to standard output: {0}; make room where it goes, or send it elsewhere")]
+    #[error("cannot write to standard output: {0}; free some space, or redirect it elsewhere")]
     Output(String),
     /// The user stopped it.
     #[error("stopped; nothing was written")]
@@ -64,7 +64,7 @@ pub(crate) enum Failure {
     #[error("stopped; the same command with --resume continues from the checkpoint in '{}'", .0.display())]
     Saved(PathBuf),
     /// The user stopped it, and what was found before is in a folder.
-    #[error("stopped; what was found before is in '{}'", .0.display())]
+    #[error("stopped; the results so far are in '{}'", .0.display())]
     Ended(PathBuf),
 }
 
@@ -131,7 +131,7 @@ mod tests {
         for (error, said) in [
             (JobError::from(wrong), "--time-steps is 0; give a number from 1 to 1000"),
             (ignored.into(), "--bins is for --cost cr and mi; leave it out"),
-            (unknown.into(), "--cost is 'x', which is none of cr, mi"),
+            (unknown.into(), "--cost is 'x'; expected one of cr, mi"),
             (refused, "--no-clip is for --model greedy; leave it out"),
             (JobError::input(text!("give `at`")), "give --at"),
             (JobError::Memory(text!("by `report = false`")), "by --no-report"),

@@ -1,4 +1,4 @@
-//! Ctrl-C and termination: the work stops at its next step and leaves no half file.
+//! Ctrl-C and termination: the work stops at its next step and leaves no incomplete file.
 
 use crate::failure::Failure;
 use crate::output;

@@ -1,4 +1,4 @@
-//! All that the program prints: results to standard output, messages to standard error.
+//! Output of the program: results to standard output, messages to standard error.
 //!
 //! A reader that closes the pipe early (`voxalign info x | head -1`) is no error; a full disk is.
 
@@ -87,8 +87,8 @@ fn habit(option: &str) -> Option<&'static str> {
             "images are given without options, the fixed one first: FIXED MOVING",
         ),
         (&["-d", "--dimensionality"], "the dimension is that of the images; leave it out"),
-        (&["-n"], "how values are interpolated is said by --interpolation, where it can be chosen"),
-        (&["-r", "--initial-moving-transform"], "a start is given by --init, where there is one"),
+        (&["-n"], "the interpolation is set by --interpolation, where it can be chosen"),
+        (&["-r", "--initial-moving-transform"], "the start is set by --init, where there is one"),
     ];
     HABITS.iter().find(|(names, _)| names.contains(&option)).map(|(_, tip)| *tip)
 }

@@ -1,4 +1,4 @@
-//! What a running registration shows: a bar for a person, plain lines for a log.
+//! Progress of a registration: a bar on a terminal, plain lines in a log.
 
 use crate::interrupt;
 use crate::output;

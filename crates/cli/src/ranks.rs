@@ -1,4 +1,4 @@
-//! The processes that this one was started with, and how they end together.
+//! The processes of an MPI run, and how they end together.
 
 use crate::failure::Failure;
 use std::sync::OnceLock;

@@ -117,8 +117,7 @@ fn toml(command: &Command, call: &str) -> String {
     let name = command.get_name();
     let mut out = comment(&format!(
         "Every option of `voxalign {name}`. Keys are the long names of the options; the command line takes precedence. \
-         Paths are relative to the current folder. Take the # off from what is to be said; what is not said is as its \
-         default."
+         Paths are relative to the current folder. Uncomment what you want to set; everything else keeps its default."
     ));
     let _ = write!(out, "#\n#     voxalign {name} --config docs/{name}.toml {call}\n");
     for (heading, arguments) in by_heading(command) {
@@ -149,8 +148,8 @@ fn cell(text: &str) -> String {
 /// The page with all commands.
 fn page(root: &Command) -> String {
     let mut out = String::from(
-        "# Options\n\nEvery command with its options, as `voxalign COMMAND --help` has them. In a configuration file \
-         (`--config`), in records and in the library an option has the same name, there with `_` between words.\n",
+        "# Options\n\nAll commands with their options, as shown by `voxalign COMMAND --help`. In configuration files \
+         (`--config`), in records and in the library, options have the same names, with `_` between words.\n",
     );
     for command in root.get_subcommands().filter(|c| c.get_name() != "help") {
         let about = command.get_about().map(ToString::to_string).unwrap_or_default();
@@ -158,7 +157,7 @@ fn page(root: &Command) -> String {
         for (heading, arguments) in by_heading(command) {
             let _ = write!(
                 out,
-                "\n### {heading}\n\n| option | what it is | values | default |\n|---|---|---|---|\n"
+                "\n### {heading}\n\n| option | description | values | default |\n|---|---|---|---|\n"
             );
             for argument in arguments {
                 let (help, default) = said(argument);
@@ -213,7 +212,7 @@ fn the_pages_of_options_are_those_of_the_program() {
         let found = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(
             found == text,
-            "{} is not what the program says: write it anew by VOXALIGN_WRITE_DOCS=1",
+            "{} is out of date: regenerate it with VOXALIGN_WRITE_DOCS=1",
             path.display()
         );
     }

@@ -1,4 +1,4 @@
-//! The tables that commands print at their end, from the records of what they did.
+//! Summary tables that commands print at their end, from their records.
 
 mod affine;
 mod anatomy;

@@ -1,4 +1,4 @@
-//! How options are typed.
+//! Messages with options written as on the command line.
 
 use voxalign_options::Text;
 

@@ -1,4 +1,4 @@
-//! What killed processes left in a folder.
+//! Files that killed processes left in a folder.
 
 use crate::exchange;
 use crate::hidden::{LOCK, PREFIX, is_hidden, is_temporary, unheld};

@@ -1,4 +1,4 @@
-//! Checksums: of input files, for the record beside every result, and of what a program keeps for itself.
+//! Checksums of input files, for the record of a result, and of the program's own files.
 
 use crate::error::{IoError, Result};
 use crate::source::regular;

@@ -216,7 +216,7 @@ impl IoError {
 
     /// A folder where a file is needed.
     pub(crate) fn folder(path: &Path) -> Self {
-        let remedy = "name a file in it, or a folder whose own files are those of a DICOM series";
+        let remedy = "name a file in it, or a folder that directly contains a DICOM series";
         Self::malformed(path, "this is a folder", remedy)
     }
 

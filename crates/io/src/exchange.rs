@@ -1,4 +1,4 @@
-//! Files that take the place of older ones: all of them, or none.
+//! Replacing a set of files by new ones: all of them, or none.
 //!
 //! The new files are in a hidden folder on the file system of the old ones. Everything that is new is brought to
 //! the disk first. Then the older file that stands for the whole (the last one, a record) goes aside into the

@@ -1,4 +1,4 @@
-//! Hidden folders and names that belong to a process for as long as it lives, and what killed ones left.
+//! Hidden folders and names owned by a running process, and those left by killed ones.
 //!
 //! Whom they belong to is told by locks on small files beside them, which the operating system gives up when a
 //! process ends, however it ends. A file that nobody has locked is abandoned, however young or old it is.

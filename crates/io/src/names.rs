@@ -1,4 +1,4 @@
-//! Names of labels, as the tables that come with label maps have them.
+//! Label names, from the tables that come with label maps.
 //!
 //! | form | a line |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! The bytes of an input: a file or memory, packed or not.
+//! Input bytes from a file or memory, compressed or not.
 //!
 //! Files are read in pieces rather than mapped: values are converted while they are read, so a
 //! mapping would save nothing, and a mapped file that another program cuts short kills the process.

@@ -1,4 +1,4 @@
-//! Files of text that people write: they are UTF-8.
+//! Text files, which must be UTF-8.
 
 use crate::error::{IoError, Result};
 use crate::source::{Source, regular};

@@ -1,4 +1,4 @@
-//! What is being written, for a program that has to end at once.
+//! Files being written, so that they can be removed when the program has to end at once.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Images, label maps, points and meshes through transforms.
+//! Applying transforms to images, label maps, points and meshes.
 //!
 //! A [`Job`] goes from files to a file. In memory, [`image`] and [`labels`] resample on a device that already runs, and a
 //! [`PointMap`](voxalign_register::carry::PointMap), such as a [`Chain`] gives, carries points and meshes.
@@ -470,7 +470,9 @@ fn label_outside(outside: Option<Outside>) -> Result<i32> {
     if value.fract() == 0.0 && value.abs() <= 16_777_216.0 {
         return Ok(value as i32);
     }
-    Err(Error::input(text!("`outside` is {value}; give a whole number, as it is a label")))
+    Err(Error::input(text!(
+        "`outside` is {value}; give a whole number, as the image is a label map"
+    )))
 }
 
 /// Refuses the first option that is given, and would be ignored.

@@ -1,4 +1,4 @@
-//! What is written beside an image that was made of DICOM: a sidecar of BIDS, and b-values with directions.
+//! Files written along with an image converted from DICOM: a BIDS sidecar, b-values and directions.
 
 use crate::error::{Error, Result};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Points and meshes that are carried through transforms: what happens to them on the way is said.
+//! Mapping points and meshes through transforms, with warnings about any changes.
 
 use crate::error::{Error, Result};
 use crate::files;
@@ -137,10 +137,10 @@ pub fn mesh_file(
     let elsewhere = judged.judge(mesh.vertices(), &carried.vertices, listener)?;
     let say = |words: String| listener.say(Level::Normal, &words);
     if carried.mirrored && !mesh.faces().is_empty() {
-        say("the transform mirrors: the corners of the faces are in the other order now, so that their outside stays outside".into());
+        say("the transform mirrors: the vertex order of the faces was reversed to keep them facing outwards".into());
     }
     if !carried.normals.is_empty() {
-        say(format!("normals ({}) were turned with the surface", carried.normals.join(", ")));
+        say(format!("normals ({}) were rotated with the surface", carried.normals.join(", ")));
     }
     if !carried.vectors.is_empty() {
         say(format!("directions ({}) were carried along as vectors", carried.vectors.join(", ")));

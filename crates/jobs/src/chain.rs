@@ -1,4 +1,4 @@
-//! Chains of transforms, of several files or in memory, that become one transform or carry points.
+//! Chains of transforms, from files or in memory, composed or applied to points.
 //!
 //! ```
 //! use voxalign_compute::cpu::Cpu;

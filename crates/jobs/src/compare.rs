@@ -189,7 +189,7 @@ impl Job {
         let kinds = usize::from(images || points) + usize::from(meshes) + usize::from(transforms);
         if kinds != 1 || counts.iter().any(|count| ![0, 2].contains(count)) {
             return Err(Error::input(text!(
-                "give two of what is to be compared, and of one kind: `fixed` and `warped`, `points`, `meshes` or `transforms`"
+                "give two inputs of one kind to compare: `fixed` and `warped`, `points`, `meshes` or `transforms`"
             )));
         }
         refuse(self.labels && !images, "labels", text!("`fixed` and `warped`"))?;
@@ -320,7 +320,7 @@ impl Job {
         let (of_first, of_second) = (kind(&first), kind(&second));
         if of_first != of_second {
             let warning = format!(
-                "'{}' is {of_first}, and '{}' {of_second}: they are compared all the same",
+                "'{}' is {of_first}, and '{}' {of_second}: they are compared anyway",
                 a.display(),
                 b.display()
             );

@@ -1,4 +1,4 @@
-//! Several transforms as one.
+//! Composition of several transforms into one.
 //!
 //! A [`Job`] goes from files to a file. In memory, a [`Chain`] of transforms does the same on a device that already runs.
 //!
@@ -68,7 +68,9 @@ impl Job {
     /// needed; a file that cannot be written.
     pub fn run(&self, listener: &dyn Listener) -> Result<Composed> {
         if self.transforms.is_empty() {
-            return Err(Error::input(text!("`transform` is missing: what is to be composed")));
+            return Err(Error::input(text!(
+                "`transform` is missing: give the transforms to compose"
+            )));
         }
         let transforms = self.transforms.iter().map(|t| &t.path);
         let inputs = transforms.chain(self.geometry.paths());

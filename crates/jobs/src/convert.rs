@@ -32,18 +32,18 @@ use voxalign_options::{Choice, text};
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 #[serde(default)]
 pub struct Job {
-    /// The file to convert; of views there may be several, which become one table
+    /// The file to convert; several files of views become one table
     #[cfg_attr(feature = "clap", arg(value_name = "IN", required = true))]
     pub inputs: Vec<PathBuf>,
     /// The file to write
     #[cfg_attr(feature = "clap", arg(value_name = "OUT", required = true))]
     pub output: PathBuf,
-    /// The X-ray image of a view, for the table; once for each, in their order
+    /// X-ray image of a view, for the table; once per view, in order
     #[cfg_attr(feature = "clap", arg(long = "image", value_name = "IMAGE"))]
     #[serde(rename = "image")]
     pub images: Vec<PathBuf>,
     /// Type of the stored values: u8, i8, u16, i16, u32, i32, u64, i64, f32 or f64; where an integer type cannot
-    /// hold them, values are rounded and clamped, and it is said of how many [default: that of the input, or
+    /// hold them, values are rounded and clamped, and their number is reported [default: that of the input, or
     /// f32 where it is scaled]
     #[cfg_attr(feature = "clap", arg(long, value_name = "TYPE"))]
     #[serde(with = "as_text")]
@@ -51,14 +51,14 @@ pub struct Job {
     /// Value for voxels that are NaN or infinite
     #[cfg_attr(feature = "clap", arg(long, value_name = "VALUE", allow_hyphen_values = true))]
     pub replace_nan: Option<f32>,
-    /// Make DICOM slices at uneven distances an even stack, linearly interpolated between them
+    /// Resample unevenly spaced DICOM slices to even spacing, by linear interpolation
     #[cfg_attr(feature = "clap", arg(long))]
     pub even: bool,
-    /// Of DICOM, write the image alone, without .json, .bval and .bvec beside it
+    /// From DICOM, write only the image, without .json, .bval and .bvec beside it
     #[cfg_attr(feature = "clap", arg(long))]
     #[serde(rename = "bids", with = "negated")]
     pub no_bids: bool,
-    /// World coordinates of points and meshes that are read, where the file does not say them [default:
+    /// World coordinates of points and meshes that are read, if the file does not state them [default:
     /// ras; of ANTs' CSV lps]
     #[cfg_attr(feature = "clap", arg(long, value_enum))]
     pub from_convention: Option<PointConvention>,
@@ -276,7 +276,7 @@ impl Job {
         refuse(
             self.to_convention.is_some() && format.has_world(),
             "to_convention",
-            format!("formats that may be in any space, and {format} says where it is"),
+            format!("formats without a fixed world, and {format} has one"),
         )?;
         let (mesh, _) = files::mesh(self.input(), self.from_convention, listener)?;
         let space = self.to_convention.map(Into::into).unwrap_or_default();

@@ -43,7 +43,7 @@ pub enum Error {
     #[error("{0}")]
     Memory(Text),
     /// A defect of the program or of the machine.
-    #[error("internal error: {0}; please report this, with what led to it")]
+    #[error("internal error: {0}; please report this, with the steps that led to it")]
     Internal(String),
     /// A GPU or its driver failed.
     #[error("{}", self.text())]
@@ -61,7 +61,7 @@ pub enum Error {
     #[error("{}", self.text())]
     Saved(PathBuf),
     /// The listener asked for it, and what was found before is written in this folder.
-    #[error("stopped; what was found before is in '{}'", .0.display())]
+    #[error("stopped; the results so far are in '{}'", .0.display())]
     Ended(PathBuf),
 }
 
@@ -122,8 +122,8 @@ impl Error {
     /// The same of a sequence of which so many frames were written before.
     pub(crate) fn after(self, frames: usize, folder: &std::path::Path) -> Self {
         let written = match frames {
-            1 => "the pose of the frame before is".to_owned(),
-            n => format!("the poses of the {n} frames before are"),
+            1 => "the pose of the previous frame is".to_owned(),
+            n => format!("the poses of the {n} previous frames are"),
         };
         let end = format!("; {written} in '{}'", folder.display());
         match self {
@@ -175,7 +175,7 @@ impl Choosing {
 /// That there are several images where one is needed.
 fn several(found: &str, by: &Choosing, option: Option<&str>) -> Text {
     let choose = match option {
-        Some(option) => text!("choose one by `{option}`, or take it out first"),
+        Some(option) => text!("choose one with `{option}`, or extract it first"),
         None => "take one out first".into(),
     };
     let text = Text::from(format!("{found}; ")).and(choose);

@@ -1,4 +1,4 @@
-//! Reading inputs and keeping outputs away from them.
+//! Reading inputs and protecting them from being overwritten by outputs.
 
 use crate::error::{Error, Result};
 use crate::listener::{Level, Listener, reading};
@@ -117,11 +117,11 @@ pub fn is_field(info: &ImageInfo) -> bool {
 #[cfg_attr(feature = "clap", derive(clap::Args), command(next_help_heading = "Which image"))]
 #[serde(default)]
 pub struct WhichImage {
-    /// Of an image with several volumes, such as a 4D NIfTI file: the number of one, from 0
+    /// Which volume of an image with several, such as a 4D NIfTI file, counted from 0
     #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
     pub volume: Option<usize>,
-    /// Of a folder with several DICOM series: the UID of one, or its number in the list that
-    /// `voxalign info FOLDER` shows
+    /// Which DICOM series of a folder with several: its UID, or its number in the list that `voxalign info FOLDER`
+    /// shows
     #[cfg_attr(feature = "clap", arg(long, value_name = "UID|N"))]
     #[serde(with = "as_text")]
     pub series: Option<String>,

@@ -1,4 +1,4 @@
-//! The shape of a job.
+//! The `Job` trait.
 
 use crate::error::Result;
 use crate::listener::Listener;

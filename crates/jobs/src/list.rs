@@ -50,17 +50,19 @@ const LONGEST: usize = 255;
 fn check_name(name: &str) -> Result<(), String> {
     let why = match name {
         "" => "it is empty".to_owned(),
-        "." | ".." => "it means a folder that is there already".to_owned(),
-        _ if name.contains(['/', '\\']) => "it has a slash in it, as paths have".to_owned(),
+        "." | ".." => "it denotes an existing folder".to_owned(),
+        _ if name.contains(['/', '\\']) => "it contains a slash".to_owned(),
         _ if name.chars().any(char::is_control) => {
-            "it has a line break or another control character in it".to_owned()
+            "it contains a line break or another control character".to_owned()
         }
         _ if name.len() > LONGEST => format!("it has {} bytes, more than {LONGEST}", name.len()),
         _ => return Ok(()),
     };
     let shown: String = name.chars().take(40).flat_map(char::escape_debug).collect();
     let dots = if name.chars().count() > 40 { "..." } else { "" };
-    Err(format!("'{shown}{dots}' cannot be the name of a subject, whose folder gets it: {why}"))
+    Err(format!(
+        "'{shown}{dots}' cannot be the name of a subject, which is also that of its folder: {why}"
+    ))
 }
 
 /// The name of a file without its extensions.
@@ -102,14 +104,14 @@ pub(crate) fn read_anatomies(entries: &mut [Entry], listener: &dyn Listener) -> 
     for entry in entries {
         let [path] = &*entry.channels else {
             return Err(Error::input(text!(
-                "'{first}' is the file of an anatomy, but '{}' has several channels; list them as [[image]] in a file \
+                "'{first}' is an anatomy file, but '{}' has several channels; list them as [[image]] in a file \
                  of an anatomy",
                 entry.name
             )));
         };
         if !is_anatomy(path) {
             return Err(Error::input(text!(
-                "'{first}' is the file of an anatomy, but '{}' is none; give files of anatomies alone, or images alone",
+                "'{first}' is an anatomy file, but '{}' is not; give only anatomy files or only images",
                 path.display()
             )));
         }
@@ -157,7 +159,7 @@ fn named(mut lines: Vec<Line>) -> Result<Vec<Entry>, String> {
             let same = if *other == entry.name {
                 ""
             } else {
-                ", which some file systems take for the same"
+                ", which some file systems do not distinguish"
             };
             return Err(format!(
                 "line {number}: the name '{}' is taken by line {first} ('{other}'){same}; give each subject a name \

@@ -1,4 +1,4 @@
-//! What a job tells, and how it is stopped.
+//! Messages of a running job, and its interruption.
 
 use crate::error::{Error, Result};
 use voxalign_options::Text;

@@ -1,4 +1,4 @@
-//! Which device computes: what the user asks for, what the machine has, and what is used.
+//! Selection of the device: requested, available and used.
 
 use crate::error::{Error, Result};
 use crate::listener::{Level, Listener};
@@ -55,8 +55,8 @@ pub struct MachineOptions {
     #[cfg_attr(feature = "clap", arg(long, value_name = "auto|cpu|cuda|cuda:N"))]
     #[serde(with = "as_text")]
     pub device: Option<DeviceChoice>,
-    /// Threads to use; the result does not depend on it. With a GPU, they do the work that remains
-    /// on the CPU [default: all]
+    /// Threads to use; the result does not depend on it. With a GPU, they do the remaining work on the CPU [default:
+    /// all]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = thread_count))]
     pub threads: Option<usize>,
 }

@@ -1,4 +1,4 @@
-//! Whether points and meshes lie on the image that they are said to belong to, and where else they may be.
+//! Checks that points and meshes lie on their image, or in which other convention they would.
 
 use voxalign_image::{Grid, Vector3};
 

@@ -1,4 +1,4 @@
-//! What a job would do: a look before the run.
+//! Dry runs of jobs.
 
 use crate::error::{Error, Result};
 use crate::listener::{Listener, reading};

@@ -1,4 +1,4 @@
-//! What helps where a check failed, with the names of options.
+//! Remedies for failed checks, with the names of options.
 
 use voxalign_options::{Choice, Text, text};
 use voxalign_register::Remedy;
@@ -134,7 +134,7 @@ pub(crate) fn words(remedy: Remedy, speaker: Speaker) -> Text {
         }
         (Remedy::Measured, Pose) => {
             text!(
-                "the verdict asks for what was not measured: give `restarts` of 1 or more, and leave `levels` out or give finer ones"
+                "the verdict needs what was not measured: give `restarts` of 1 or more, and leave `levels` out or give finer ones"
             )
         }
         (Remedy::Geometry, Pose) => {

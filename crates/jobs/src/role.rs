@@ -1,4 +1,4 @@
-//! What files are to jobs.
+//! Roles of files in jobs.
 
 use voxalign_options::Choice;
 

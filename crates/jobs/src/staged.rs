@@ -1,4 +1,4 @@
-//! Results of jobs as they are written: they appear together, when all are complete.
+//! Staged results of jobs, which appear together when all are complete.
 
 use crate::error::{Error, Result};
 use crate::listener::{Listener, check};

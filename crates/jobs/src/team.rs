@@ -1,4 +1,4 @@
-//! The devices of this process together with those of the others that it was started with.
+//! The devices of this process and of the other processes of the run.
 
 use crate::error::{Error, Result};
 use crate::listener::Listener;

@@ -41,7 +41,7 @@ fn argument(Declared { parameter: p, help }: Declared, heading: &'static str) ->
             // Each value by itself.
             true => arg.action(ArgAction::Append).value_delimiter(',').value_parser(
                 move |text: &str| match text {
-                    "" => Err("a value is missing beside a comma".to_owned()),
+                    "" => Err("a value is missing next to a comma".to_owned()),
                     text => parse(text),
                 },
             ),

@@ -1,4 +1,4 @@
-//! Values of options that are chosen by name: similarities, models, solvers.
+//! Option values chosen by name: similarities, models, solvers.
 
 use crate::{OptionError, Parameter};
 

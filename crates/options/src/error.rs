@@ -1,4 +1,4 @@
-//! What is wrong with options, as data.
+//! Errors in options, as data.
 
 use crate::Text;
 use thiserror::Error;
@@ -28,7 +28,7 @@ pub enum OptionError {
         kinds: Vec<&'static str>,
     },
     /// A name that is none of the alternatives.
-    #[error("`{name}` is '{value}', which is none of {}", .known.join(", "))]
+    #[error("`{name}` is '{value}'; expected one of {}", .known.join(", "))]
     Unknown {
         /// The option.
         name: &'static str,

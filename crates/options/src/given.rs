@@ -1,4 +1,4 @@
-//! What somebody said of declared options.
+//! Values given for declared options.
 
 use crate::{Choice, OptionError, Parameter, Parameters};
 use serde::de::{MapAccess, Visitor};
@@ -62,7 +62,7 @@ pub(crate) struct Declared {
     /// The help with the kinds that it is for.
     #[cfg_attr(
         not(feature = "clap"),
-        expect(dead_code, reason = "shown on the command line alone")
+        expect(dead_code, reason = "shown on the command line only")
     )]
     pub(crate) help: String,
 }
@@ -343,7 +343,7 @@ fn take(
     let text = as_typed(value).ok_or("give a text, a number, or a list of them")?;
     if !p.alternatives.is_empty() && !p.alternatives.iter().any(|(known, _)| *known == text) {
         let known: Vec<_> = p.alternatives.iter().map(|(name, _)| *name).collect();
-        return Err(format!("'{text}' is none of {}", known.join(", ")));
+        return Err(format!("'{text}' is not one of {}", known.join(", ")));
     }
     values.insert(p.name, (p.parse)(&text)?);
     Ok(true)
@@ -386,7 +386,7 @@ impl<'de, K: Choice, U: UseOf<K>> Deserialize<'de> for Chosen<K, U> {
             let name = value.as_str().ok_or("give a name")?;
             kind = Self::kinds().find(|kind| kind.name() == name).copied();
             let known = || Self::kinds().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
-            kind.map(|_| true).ok_or_else(|| format!("'{name}' is none of {}", known()))
+            kind.map(|_| true).ok_or_else(|| format!("'{name}' is not one of {}", known()))
         }))?;
         Ok(Self::new(kind, values))
     }

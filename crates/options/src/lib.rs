@@ -1,4 +1,4 @@
-//! Options that are declared once, beside what they are options of.
+//! Options declared once, beside the types they configure.
 //!
 //! A struct of parameters derives [`Parameters`]: its fields have the names, types and help of the options, and attributes say
 //! defaults, units and ranges. An enumeration of kinds derives [`Choice`]; a variant may carry the parameters of its kind, so

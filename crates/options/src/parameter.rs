@@ -1,4 +1,4 @@
-//! Parameters, with what is declared of them.
+//! Parameters and their declared properties.
 
 use crate::OptionError;
 use serde_json::Value as Json;

@@ -1,4 +1,4 @@
-//! Messages that name options as data.
+//! Messages that refer to options as data.
 
 use crate::OptionError;
 use serde::{Deserialize, Serialize};
@@ -178,7 +178,7 @@ impl From<OptionError> for Text {
                 named.and(" is for ").and(of).and(format!("{rest}; leave it out"))
             }
             OptionError::Unknown { value, known, .. } => {
-                named.and(format!(" is '{value}', which is none of {}", known.join(", ")))
+                named.and(format!(" is '{value}'; expected one of {}", known.join(", ")))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Values of parameters, and the texts that stand for them.
+//! Values of parameters, and their text representation.
 
 use serde_json::Value as Json;
 

@@ -1,4 +1,4 @@
-//! The options that several commands share: one option has one name and one meaning.
+//! Arguments shared by several commands.
 
 mod shared;
 

@@ -1,4 +1,4 @@
-//! Options that several commands share: one name, one meaning.
+//! Options shared by several commands, each with one name and one meaning.
 
 use crate::device;
 use crate::failure::Failure;
@@ -63,7 +63,7 @@ pub(crate) struct JobArgs<J: Args> {
     /// Print the record of the run, as in result.json, to standard output, and nothing else there
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
-    /// Say what would be read and written and how much memory is needed, and do nothing
+    /// Report what would be read and written and how much memory is needed, and stop there
     #[arg(long, help_heading = "Running")]
     pub(crate) dry_run: bool,
     #[command(flatten)]

@@ -18,7 +18,7 @@ Examples:
   voxalign affine a.nii.gz b.nii.gz -o out --search-angles 30,30,180
       full search, at most 30 degrees about x and y, any angle about z
   voxalign affine a.nii.gz b.nii.gz -o out --init landmarks:points_a.csv,points_b.csv --search local
-      from corresponding points on, for images that lie far apart
+      starting from corresponding points, for images that lie far apart
   voxalign affine --config job.toml -o out
       all options from a file: keys are the long option names, `fixed` and `moving` the
       images; the command line takes precedence; paths are relative to the current folder

@@ -10,22 +10,21 @@ use voxalign_jobs::anatomy::Job;
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   voxalign anatomy template.toml patient.toml -o out
-      everything that the two files list pulls together: an affine registration first, then a
-      deformation
+      all data listed in the two files: an affine registration first, then a deformation
   voxalign anatomy template.toml patient.toml -o out --model symmetric --schedule 4x100,2x50
-      exchanging the files inverts the result, where both say the same of weights and widths
+      exchanging the files inverts the result, if both have the same weights and widths
   voxalign anatomy template.toml patient.toml -o out --init landmarks
       the search of the affine part starts at the landmarks of the anatomies
   voxalign anatomy left.toml right.toml -o out --affine none --spacing 1
-      of surfaces alone, which lie on each other already, on a grid of 1 mm around them
+      surfaces only, already aligned, on a grid of 1 mm around them
   voxalign anatomy a.toml b.toml -o out --fixed-labels la.nii.gz --moving-labels lb.nii.gz
-      with the overlap of labels that take no part, before and after
+      with the overlap, before and after, of labels not used for the registration
   voxalign anatomy template.toml patient.toml -o out --dry-run
       which files would be read and written, and how much memory is needed
   voxalign demo anatomy
-      the same of files that the program makes
+      the same with files that the program makes
 
-An anatomy is a TOML file that lists what there is, each under a name by which the two files are
+An anatomy is a TOML file that lists its data, each item under a name by which the two files are
 matched. Paths are relative to the file. For example:
 
   [[probability]]              # of a class of tissue, 0 to 1; compared by squared differences
@@ -62,26 +61,27 @@ matched. Paths are relative to the file. For example:
   [[surface]]                  # made of an image
   name = \"white_matter\"
   image = \"wm.nii.gz\"
-  level = 0.5                  # below = true for what is at most as large
+  level = 0.5                  # below = true for values at or below it
 
-  [[curve]]                    # lines, as surfaces; of labels in two dimensions their outlines
+  [[curve]]                    # lines, as for surfaces; outlines of labels in 2D
   name = \"central_sulcus_left\"
   mesh = \"central_sulcus_left.vtk\"
 
   [[points]]                   # without correspondence
   name = \"cloud\"
-  points = \"cloud.csv\"         # or mesh, whose vertices are taken
+  points = \"cloud.csv\"         # or mesh, whose vertices are used
 
   [[landmarks]]                # corresponding points, in the same order in both files
   name = \"commissures\"
   points = \"commissures.csv\"
 
 Weights, widths, kernels, orientation and similarities are those of the fixed file; the moving one may
-say the same again. What a surface is made of, and how, each file says for itself. space = \"lps\" is for meshes and points whose files do not say so.
+repeat them. The source of a surface, and how it is made, are set in each file separately. space = \"lps\"
+is for meshes and points whose files do not state their coordinates.
 
 Written to DIR (older files with these names are replaced, or removed where none is written):
   warp.nii.gz, inverse_warp.nii.gz, affine.tfm, affine.fsl.mat
-                            the transforms, as of `voxalign deform`
+                            the transforms, as by `voxalign deform`
   warped/NAME.nii.gz        moving images and probabilities on the grid of the fixed ones
   moving_on_fixed/NAME.*    moving surfaces, curves and points in the fixed world
   fixed_on_moving/NAME.*    fixed ones in the moving world

@@ -1,4 +1,4 @@
-//! `voxalign apply`: carries an image, a label map, points or a mesh through transforms.
+//! `voxalign apply`: applies transforms to an image, a label map, points or a mesh.
 
 use crate::args::RunArgs;
 use crate::device::start_threads;

@@ -39,8 +39,8 @@ Examples:
       command line takes precedence; paths are relative to the current folder
   voxalign atlas people/*.toml -o atlas
       anatomies instead of images: tissue probabilities, surfaces, curves, points and landmarks
-      together; the template has each of them, and all subjects are carried to it by one
-      deformation each (see `voxalign anatomy --help` for the files)
+      together; the template has each of them, and each subject is mapped to it by one
+      deformation (see `voxalign anatomy --help` for the files)
   voxalign atlas raw/*.nii.gz -o atlas --exclude unreadable,outlying
       leaves out files that cannot be read and images that are unlike all others
 
@@ -54,7 +54,7 @@ on memory, or on interruptions.
 
 Written to DIR (older files with these names are replaced):
   atlas.nii.gz                        the template: the mean of the subjects in their mean shape
-  atlas_affine.nii.gz                 their mean after the affine alignment alone, to compare with
+  atlas_affine.nii.gz                 their mean after affine alignment only, for comparison
   variance.nii.gz                     the variance over the subjects, calibrated units squared
   entropy.nii.gz                      the entropy over the subjects at each voxel, bits
   log_jacobian.nii.gz                 the mean logarithm of the subjects' changes of volume
@@ -65,9 +65,9 @@ Written to DIR (older files with these names are replaced):
   subjects/NAME/warped.nii.gz         the subject on the grid of the atlas, calibrated
   subjects/NAME/jacobian.nii.gz       Jacobian determinant of the warp
   shapes/NAME.*                       of anatomies: the surfaces (.surf.gii), curves and points (.vtk)
-                                      and landmarks (.csv) of the template, with how far each
-                                      place is carried to the subjects (variation_mm)
-  subjects/NAME/shapes/NAME.*         the same carried to the subject, vertex by vertex
+                                      and landmarks (.csv) of the template, with the
+                                      variability of each point over the subjects (variation_mm)
+  subjects/NAME/shapes/NAME.*         the same mapped to the subject, vertex by vertex
   report.html                         everything on one page: pictures, curves, subjects, verdict
   result.json                         verdict, subjects, energies, parameters, checksums
 With --regress: at_VALUE/ with the images above for each value, volumes.csv, report.html,

@@ -30,9 +30,10 @@ Images: root mean square of the difference, normalised cross correlation, mutual
 nats and normalised mutual information, over the voxels where both are finite. Label maps: Dice
 and change of volume for every label, and the mean Dice without background. Points: distances in
 mm; point i of one list belongs to point i of the other; an MNI tag file of two volumes may be given
-twice. Meshes: distances in mm from the vertices of each to the nearest place of the other, which need
-no correspondence: of surfaces, of curves or streamlines, or of points. Transforms: distances in mm between where
-they map the voxels of the mask, else of --fixed-geometry, else of the first displacement field;
+twice. Meshes: distances in mm from the vertices of each to the closest point of the other, without
+correspondence: surfaces, curves or streamlines, or points. Transforms: distances in mm between the
+points to which they map the voxels of the mask, else of --fixed-geometry, else of the first
+displacement field;
 `compose` joins a chain first."
 )]
 pub(crate) struct CompareArgs {

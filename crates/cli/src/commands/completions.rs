@@ -1,4 +1,4 @@
-//! `voxalign completions`: what shells know of the program, written from the definition of its arguments.
+//! `voxalign completions`: shell completions, generated from the definition of the arguments.
 
 use super::Cli;
 use crate::failure::{Failure, Outcome};

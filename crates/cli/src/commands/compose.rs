@@ -1,4 +1,4 @@
-//! `voxalign compose`: writes several transforms as one.
+//! `voxalign compose`: combines several transforms into one.
 
 use crate::args::HostArgs;
 use crate::failure::{Failure, Outcome};

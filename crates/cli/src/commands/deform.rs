@@ -1,4 +1,4 @@
-//! `voxalign deform`: registers two images by a deformation that can be undone.
+//! `voxalign deform`: registers two images by an invertible deformation.
 
 use super::job;
 use crate::args::JobArgs;
@@ -20,11 +20,12 @@ Examples:
   voxalign deform template.nii.gz patient.nii.gz -o out --moving-mask without_lesion.nii.gz
       voxels outside the mask, such as a lesion, do not drive the deformation
   voxalign deform a.nii.gz b.nii.gz -o out --landmarks points_a.csv points_b.csv
-      corresponding points pull beside the images; --landmark-weight says how strongly
+      corresponding points drive the deformation together with the images; their weight is
+      --landmark-weight
   voxalign deform a.nii.gz b.nii.gz -o out --model lddmm --similarity ssd --time-steps 8
       a geodesic path of deformations
   voxalign deform a.nii.gz b.nii.gz -o out --outputs warp,affine,warped
-      only these files, besides result.json and report.html; `all` for every one
+      only these files, besides result.json and report.html; `all` for all of them
   voxalign deform --config job.toml -o out
       all options from a file: keys are the long option names, `fixed` and `moving` the
       images; the command line takes precedence
@@ -59,7 +60,8 @@ and where --outputs names them:
   composite.nii.gz          warp and affine as one field on the fixed grid
   inverse_composite.nii.gz  the inverse, moving to fixed, as one field on the moving grid
   jacobian.nii.gz           Jacobian determinant of the warp, without the affine part
-Where the affine part fails so far that no deformation can start from it, only result.json and report.html are written.
+If the affine part fails so badly that no deformation can start from it, only result.json and
+report.html are written.
 Fields are NIfTI images of vectors (intent 1007), LPS millimetres, as ITK and ANTs have them.
 
 Exit codes: 0 done and the verdict is good, 1 done but the verdict is bad,

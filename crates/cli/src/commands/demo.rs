@@ -22,7 +22,7 @@ The fixed image is the ICBM 152 template, the moving image one person's brain (C
 to find. The inputs are written to DIR/inputs, the results to DIR as by `voxalign affine`.
 
 `voxalign demo drr` makes a CT of a head of ellipsoids, turns it by 6, -4 and 9 degrees and moves it
-by 8, -6 and 11 mm, simulates two X-ray images of it with the noise of 100000 photons a pixel, and
+by 8, -6 and 11 mm, simulates two X-ray images of it with the noise of 100000 photons per pixel, and
 finds the pose again by them: inputs in DIR/inputs, results in DIR as by `voxalign pose`.
 
 `voxalign demo anatomy` takes the pair of brains as two anatomies: the tissues as probabilities and the

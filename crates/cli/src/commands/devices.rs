@@ -1,4 +1,4 @@
-//! `voxalign devices`: the processors that this machine can compute on.
+//! `voxalign devices`: lists the devices that can be used.
 
 use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};

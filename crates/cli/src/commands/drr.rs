@@ -1,4 +1,4 @@
-//! `voxalign drr`: X-ray images of a CT, simulated.
+//! `voxalign drr`: simulates X-ray images of a CT.
 
 use super::job;
 use crate::args::JobArgs;
@@ -23,15 +23,15 @@ Examples:
       all options from a file: keys are the long option names, `ct` the CT; the command line takes
       precedence; paths are relative to the current folder
 
-The CT lies in the room of the views as in its own world, RAS mm, turned and moved as --rotation and
---translation say. A ray that leaves the source meets the centre of a pixel; what it loses is the
-integral of attenuations, 1/mm, which follow from Hounsfield units and the energy of the photons.
+The room of the views is the world of the CT, RAS mm, in which --rotation and --translation move the
+CT. Rays run from the source to the centres of pixels; the value of a pixel is the line integral of
+attenuation, 1/mm, which follows from Hounsfield units and the energy of the photons.
 
 Written to DIR (older files with these names are replaced):
   NAME.png, NAME.nii.gz, ...   an image of each view; NAME_0000, NAME_0001, ... of a sequence
   views.toml                   the views, for --geometry here and of `voxalign pose`
   result.json                  parameters, geometry, versions, checksums of the inputs
-  report.html                  the images, and where sources and detectors are; opens offline
+  report.html                  the images, and the positions of sources and detectors; opens offline
 
 Exit codes: 0 done, 2 bad input or options (nothing is written), 3 internal error, 130 stopped.";
 

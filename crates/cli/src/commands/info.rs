@@ -1,4 +1,4 @@
-//! `voxalign info`: shows what a file holds and what is odd about it.
+//! `voxalign info`: shows the contents of a file and anything unusual about it.
 
 use crate::args::{JsonArgs, caller};
 use crate::device::start_threads;

@@ -34,7 +34,7 @@ pub(crate) fn run(args: InvertArgs) -> Result<Outcome, Failure> {
     if args.host.talk() > Talk::Quiet {
         for field in &found.fields {
             report("residual at the voxels of the inverse", field.at_voxels);
-            report("distance of the field's voxels after going there and back", field.round_trip);
+            report("round-trip error at the voxels of the field", field.round_trip);
         }
     }
     Ok(Outcome::of(found.is_good()))

@@ -1,4 +1,4 @@
-//! What all commands that are jobs do.
+//! The steps shared by all commands that run a job.
 
 use crate::args::{JobArgs, caller};
 use crate::config::{self, Merged, Origin};

@@ -1,4 +1,4 @@
-//! `voxalign man`: manual pages, written from the definition of the program's arguments.
+//! `voxalign man`: manual pages, generated from the definition of the arguments.
 
 use super::Cli;
 use crate::failure::{Failure, Outcome};
@@ -15,7 +15,7 @@ Examples:
   voxalign man -o ~/.local/share/man/man1
       then `man voxalign`, `man voxalign-deform`, ...")]
 pub(crate) struct ManArgs {
-    /// Folder for the pages, voxalign.1 and one a command; created if it does not exist
+    /// Folder for the pages: voxalign.1 and one per command; created if it does not exist
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! The command line: one file or folder a command, with its arguments and what it does.
+//! The commands, one file or folder each, with their arguments.
 
 mod affine;
 mod anatomy;
@@ -115,7 +115,7 @@ commands! {
         arg_required_else_help = true,
         override_usage = "voxalign pose [OPTIONS] <CT> [XRAY]... -o <DIR>"
     )]
-    pose Pose(PoseArgs) "Find the rigid pose of a CT by X-ray images of it (2D-3D registration)",
+    pose Pose(PoseArgs) "Find the rigid pose of a CT from X-ray images of it (2D-3D registration)",
     demo Demo(DemoArgs) "Register a real pair of brains that comes with the program",
     apply Apply(ApplyArgs) "Apply transforms to an image, a label map or points",
     invert Invert(InvertArgs) "Write the inverse of a transform",
@@ -130,12 +130,12 @@ commands! {
         override_usage = "voxalign surface [OPTIONS] <IMAGE> (--label <N,...> | --level <VALUE>) -o <MESH>\n       \
                       voxalign surface [OPTIONS] <LABELS> --each [--label <N,...>] -o <DIR>"
     )]
-    surface Surface(SurfaceArgs) "Make the surface of labels, or of an image at a level",
+    surface Surface(SurfaceArgs) "Extract the surface of labels, or an isosurface of an image",
     info Info(InfoArgs) "Show the contents of a file, and anything unusual about it",
     convert Convert(ConvertArgs) "Convert an image, a label map, a transform or a point list to another format",
     bench Bench(BenchArgs) "Measure the speed of the operators and of affine registration on this machine",
     devices Devices(DevicesArgs) "List the devices that can be used: the CPU and GPUs",
-    completions Completions(CompletionsArgs) "Print what a shell completes: commands, options and their values",
+    completions Completions(CompletionsArgs) "Print shell completions for commands, options and their values",
     man Man(ManArgs) "Write manual pages for `man`",
 }
 

@@ -1,4 +1,4 @@
-//! The short table at the end of an affine registration.
+//! Summary table of an affine registration.
 
 use super::{number, print_end, print_labels, score_rows, times};
 use crate::output::{self, Print, Table};

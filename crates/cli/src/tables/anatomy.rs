@@ -1,4 +1,4 @@
-//! The short tables at the end of a registration of anatomies.
+//! Summary tables of a registration of anatomies.
 
 use super::deform::{deformation, scales, scores};
 use super::{affine_end, print_end, print_times};

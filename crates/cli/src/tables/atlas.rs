@@ -1,4 +1,4 @@
-//! The short tables at the end of atlases.
+//! Summary tables of atlases.
 
 use crate::output::{self, Print, Table};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The short table at the end of a deformable registration.
+//! Summary table of a deformable registration.
 
 use super::{affine_end, number, print_end, print_labels, print_times, score_row, score_rows};
 use crate::output::{self, Print, Table};

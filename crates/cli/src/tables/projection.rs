@@ -141,7 +141,7 @@ impl Frames {
         }
         if !self.json && self.talk > Talk::Quiet {
             output::line(&format!(
-                "{} frames, {} without a pose; {:.1} frames/s where it was followed",
+                "{} frames, {} without a pose; {:.1} frames/s while tracked",
                 record.frames.len(),
                 record.lost,
                 record.frames_per_second

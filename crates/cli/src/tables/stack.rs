@@ -1,4 +1,4 @@
-//! What `voxalign stack` prints.
+//! Summary of `voxalign stack`.
 
 use crate::output;
 use std::path::Path;

@@ -56,7 +56,7 @@ pub(crate) fn surface(record: &SurfaceRecord, path: &Path) {
     }
     if let Some(most) = record.most_triangles.filter(|n| *n < made.triangles) {
         output::note(&format!(
-            "{} triangles are left and not {most}: fewer would change what the surface is",
+            "{} triangles are left instead of {most}: fewer would change the topology of the surface",
             made.triangles
         ));
     }

@@ -51,7 +51,7 @@ fn options_and_files_that_do_not_fit() {
         (good.replace("left_b", "lost_b"), "lost_b.vtk"),
         (good.replace("label = 3", "label = 33"), "'lb.nii.gz' has no label 33; it has 1, 2, 3"),
         (good.replace("sigma = 3", "sigma = -3"), "'sigma' is -3"),
-        (good.replace("[[surface]]", "[[curve]]"), "give one kind of it in both"),
+        (good.replace("[[surface]]", "[[curve]]"), "give the same kind in both"),
         (good.replace("left_b.vtk", "lb.nii.gz"), "lb.nii.gz"),
         (format!("{good}weihgt = 3\n"), "unknown field 'weihgt'"),
     ] {
@@ -91,12 +91,12 @@ fn probabilities_that_are_none() {
     }
     for (source, said) in [
         ("'percent.nii.gz'", "divide percentages by 100"),
-        ("'bytes.nii.gz'", "values from 0 to 255 are no probabilities"),
+        ("'bytes.nii.gz'", "values from 0 to 255 are not probabilities"),
         ("'negative.nii.gz'", "values from -0.5 to 1"),
-        ("'nan.nii.gz'", "1 voxels are no number"),
+        ("'nan.nii.gz'", "1 voxels are not numbers"),
         ("'nothing.nii.gz'", "no voxel above 0"),
         ("['one.nii.gz', 'one.nii.gz']", "exclude each other"),
-        ("['one.nii.gz', 'lb.nii.gz']", "no probabilities"),
+        ("['one.nii.gz', 'lb.nii.gz']", "not probabilities"),
         ("'one.nii.gz'\nvolume = 3", "3"),
     ] {
         refused(&place, &of(source), "", &["[[probability]] 'p'", said]);
@@ -208,7 +208,7 @@ fn surfaces_of_labels_that_cannot_be() {
     place.write("a.toml", &of("labels = 'la.nii.gz'\nlabel = 1"));
     place.write("names.csv", "number,name\n1,one\n33,many\n");
     for (rest, said) in [
-        ("labels = 'lb.nii.gz'", "'labels' takes what counts by 'label'"),
+        ("labels = 'lb.nii.gz'", "'labels' needs 'label'"),
         ("labels = 'lb.nii.gz'\nlabel = 0", "'label' is 0"),
         (
             "labels = 'lb.nii.gz'\nlabel = 33",

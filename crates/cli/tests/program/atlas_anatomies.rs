@@ -172,8 +172,8 @@ fn what_cannot_be_is_refused() {
         }
         assert!(!place.path("a").exists(), "{line}");
     };
-    refused("0.toml 1.nii.gz", &["1.nii.gz", "anatomies alone, or images alone"]);
-    refused("0.toml 1.toml --similarity ssd", &["--similarity", "files of anatomies"]);
+    refused("0.toml 1.nii.gz", &["1.nii.gz", "only anatomy files or only images"]);
+    refused("0.toml 1.toml --similarity ssd", &["--similarity", "files of the anatomies"]);
     refused("0.toml 1.toml --exclude unreadable", &["unreadable"]);
     refused("0.toml 1.toml --stability 2..2", &["--stability"]);
     refused("0.toml none.toml", &["none.toml", "cannot read"]);

@@ -230,7 +230,7 @@ fn unknown_options_are_refused() {
     let files = "fixed = 'a'\nmoving = 'b'\noutput = 'c'\n";
     let said = |more: &str| from_toml::<Job>(&format!("{files}{more}")).unwrap_err().to_string();
     assert!(said("apodise = 6").contains("no option `apodise`"), "{}", said("apodise = 6"));
-    assert!(said("model = 'best'").contains("'best' is none of greedy, symmetric, lddmm"));
+    assert!(said("model = 'best'").contains("'best' is not one of greedy, symmetric, lddmm"));
     assert!(said("schedule = '4'").contains("'4' is not a scale"));
     let job: Job = from_toml(&format!("{files}bins = 12\nsimilarity = 'ssd'")).unwrap();
     let said = voxalign::Job::check(&job, &voxalign::Caller::default(), &voxalign::Silent)

@@ -96,7 +96,7 @@ fn the_help_of_x_ray_images_has_groups_and_defaults() {
             "drr",
             [
                 "Simulation:",
-                "[default: 1.5 times as far as the isocentre]",
+                "[default: 1.5 times the distance to the isocentre]",
                 "NAME_0000",
                 "views.toml",
             ],

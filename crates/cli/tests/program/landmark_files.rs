@@ -125,7 +125,7 @@ fn points_of_every_program_go_through_apply() {
     ]);
     // An option that the file speaks against is said.
     let run = place.line("apply -i p.mrk.json -t t.tfm -o r.csv --point-convention ras").expect(0);
-    run.says(&["the file says that the coordinates are LPS"]);
+    run.says(&["the file states that the coordinates are LPS"]);
     let (moved, info) = read("r.csv");
     assert_eq!(info.convention, Some(PointConvention::Ras));
     assert!((moved.points()[0] - Vector3::new(-5.0, -10.0, -22.0)).norm() < 1e-9);

@@ -205,14 +205,21 @@ fn what_a_mesh_is() {
     bare[..80].fill(b' ');
     std::fs::write(place.path("bare.stl"), bare).unwrap();
     let run = place.line("info bare.stl").expect(0);
-    assert!(run.out.contains("does not say whether its coordinates are RAS or LPS"), "{}", run.out);
+    assert!(
+        run.out.contains("does not state whether its coordinates are RAS or LPS"),
+        "{}",
+        run.out
+    );
     let run = place.line("info bare.stl --point-convention lps").expect(0);
-    assert!(run.out.contains("--point-convention") && !run.out.contains("does not say"));
+    assert!(run.out.contains("--point-convention") && !run.out.contains("does not state"));
     place.line("convert bare.stl lps.ply --from-convention lps").expect(0);
     place.line("convert bare.stl ras.ply --from-convention ras").expect(0);
     let [lps, ras] = ["lps.ply", "ras.ply"].map(|name| read(&place, name));
     assert_eq!(lps.vertices()[5][0], -ras.vertices()[5][0]);
-    place.line("convert ras.ply a.gii --to-convention lps").expect(2).says(&["says where it is"]);
+    place
+        .line("convert ras.ply a.gii --to-convention lps")
+        .expect(2)
+        .says(&["without a fixed world"]);
     place.line("convert ras.ply a.ply --to-convention lps").expect(0);
     assert_eq!(read(&place, "a.ply").vertices(), ras.vertices());
 }
@@ -299,7 +306,7 @@ fn a_mesh_that_lies_elsewhere_is_told() {
     place
         .line("apply -i bare.ply -t far.nii.gz -o a.ply")
         .expect(1)
-        .says(&["does not say whether", "give --point-convention lps"]);
+        .says(&["does not state whether", "give --point-convention lps"]);
     place.line("apply -i bare.ply -t far.nii.gz -o a.ply --point-convention lps").expect(0);
 }
 

@@ -38,7 +38,7 @@ fn sequence() -> Place {
     place
 }
 
-/// The frames as bytes of floats, one of each view in turn.
+/// The frames as bytes of floats, one per view in turn.
 fn raw(place: &Place) -> Vec<u8> {
     let mut bytes = Vec::new();
     for frame in 0..FRAMES {
@@ -164,7 +164,7 @@ fn a_lost_track_and_a_cut_stream_are_said() {
         [(3 * one + 100, "middle of a frame"), (3 * one + one / 2, "ends after view 1")]
     {
         let run = piped(&place, &line, &bytes[..cut]).expect(2);
-        run.says(&[said, "standard input", "the poses of the 3 frames before are in"]);
+        run.says(&[said, "standard input", "the poses of the 3 previous frames are in"]);
         let record = json(&place, "a/result.json");
         assert_eq!(record["frames"].as_array().unwrap().len(), 3, "{said}");
         assert!(record["ended"].as_str().unwrap().contains(said), "{said}");

@@ -164,7 +164,7 @@ fn what_makes_no_table() {
         ),
         (
             "a.png out.toml",
-            "'a.png': nothing says where it was taken from; give a calibration, and this image by --image",
+            "'a.png': its geometry is unknown; give a calibration, and this image by --image",
         ),
         ("none.txt out.toml", "'none.txt': "),
         (

@@ -1,4 +1,4 @@
-//! Images of which parts are read.
+//! Reading parts of images.
 
 use super::convert;
 use super::decode::{self, PIECE, Plan};

@@ -1,4 +1,4 @@
-//! Stored bytes to values and back.
+//! Conversion between stored bytes and values.
 
 use super::options::{ByteOrder, DataType};
 

@@ -1,4 +1,4 @@
-//! From a parsed header to values, in pieces of constant size.
+//! Decoding voxel values, given a parsed header, in pieces of constant size.
 
 use super::convert::{self, Scale};
 use super::info::ImageInfo;

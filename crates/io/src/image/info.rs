@@ -1,4 +1,4 @@
-//! What a header says.
+//! Description of an image, from its header.
 
 use super::oddity::Oddity;
 use super::options::{ByteOrder, Compression, DataType, Format};

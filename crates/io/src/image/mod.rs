@@ -1,4 +1,4 @@
-//! Images: NIfTI-1 and -2, ANALYZE 7.5, NRRD, MetaImage and, to be read, DICOM.
+//! Images: NIfTI-1 and -2, ANALYZE 7.5, NRRD, MetaImage and (read only) DICOM.
 //!
 //! The headers are parsed here because no crate covers what is needed: both byte orders, header
 //! and data in separate files, several candidate geometries, and memory bounded by the file's size.

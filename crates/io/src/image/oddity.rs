@@ -1,4 +1,4 @@
-//! What is unusual about an image.
+//! Warnings about unusual properties of an image.
 
 use std::fmt::{self, Display, Formatter};
 use std::ops::Deref;

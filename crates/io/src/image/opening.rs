@@ -1,4 +1,4 @@
-//! From a path to an image, whatever its format.
+//! Opening an image of any format.
 
 use super::access::{FileImage, ImageSource};
 use super::decode::Plan;
@@ -150,7 +150,7 @@ fn opened(path: &Path, options: &ReadOptions) -> Result<Opened<'static>> {
         if options.alone {
             return Err(IoError::malformed(
                 path,
-                "one file alone is to be read, but this is a folder",
+                "a single file is expected, but this is a folder",
                 "name the file",
             ));
         }

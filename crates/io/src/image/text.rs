@@ -1,4 +1,4 @@
-//! What the text headers of NRRD and MetaImage share.
+//! Shared parts of the text headers of NRRD and MetaImage.
 
 use super::options::DataType;
 use crate::error::{IoError, shorten};

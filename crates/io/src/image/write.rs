@@ -46,7 +46,7 @@ pub(crate) fn volumes(
     if !matches!(Format::from_path(path)?, Format::Nifti | Format::NiftiPair) {
         return Err(IoError::unsupported(
             path,
-            format!("{count} volumes in one file are written as NIfTI alone"),
+            format!("{count} volumes in one file can be written as NIfTI only"),
             "write .nii.gz, or choose one as `volume`",
         ));
     }

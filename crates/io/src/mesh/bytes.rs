@@ -1,4 +1,4 @@
-//! Numbers out of the bytes of a file.
+//! Decoding numbers from the bytes of a file.
 
 use crate::error::{IoError, Result, shorten};
 use std::borrow::Cow;
@@ -309,7 +309,7 @@ impl<'a> Base64<'a> {
                 _ => return Err(wrong(format!("'{}' is not base64", sign.escape_ascii()))),
             };
             if padding > 0 {
-                return Err(wrong("base64 goes on after its padding".to_owned()));
+                return Err(wrong("base64 continues after its padding".to_owned()));
             }
             value = value << 6 | u32::from(digit);
             digits += 1;

@@ -1,4 +1,4 @@
-//! Cells of VTK: lists of vertices, one after the other.
+//! VTK cells: lists of vertex indices.
 
 use super::bytes::{AGAIN, Values, index};
 use super::parts::Parts;

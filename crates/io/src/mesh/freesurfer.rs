@@ -1,4 +1,4 @@
-//! FreeSurfer's surfaces of triangles.
+//! FreeSurfer triangle surfaces.
 //!
 //! Coordinates are relative to the volume that a surface was made in (tkRAS). Its geometry is in the footer, and
 //! brings them to the scanner's RAS: `R p + c_ras`, where the columns of `R` are the axes of the volume as FreeSurfer's
@@ -71,7 +71,7 @@ pub(super) fn read<'a>(path: &'a Path, bytes: &[u8]) -> Result<Parts<'a>> {
 
 /// The geometry of the volume, which moves the vertices.
 fn footer(cursor: &mut Cursor<'_>, parts: &mut Parts<'_>) -> Result<()> {
-    let none = "the file does not say the geometry of its volume: the coordinates are relative to the centre of that";
+    let none = "the file does not give the geometry of its volume: the coordinates are relative to the centre of that";
     let mut tag = cursor.number(Number::I32, true).unwrap_or(0.0);
     let mut real = false;
     if tag == USE_REAL_RAS {
@@ -108,7 +108,7 @@ fn footer(cursor: &mut Cursor<'_>, parts: &mut Parts<'_>) -> Result<()> {
             *axis = match numbers.next() {
                 Some(Ok(number)) => number,
                 _ => {
-                    let problem = format!("the footer's {} are no three numbers", name.trim());
+                    let problem = format!("the footer's {} are not three numbers", name.trim());
                     return Err(IoError::malformed(parts.path, problem, AGAIN));
                 }
             };

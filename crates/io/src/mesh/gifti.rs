@@ -1,4 +1,4 @@
-//! GIFTI surfaces: XML with arrays in base64, most often packed.
+//! GIFTI surfaces: XML with base64 arrays, usually compressed.
 
 use super::WriteOptions;
 use super::bytes::{Base64, Cursor, Number, Values, count, read_exactly, to_base64};
@@ -79,7 +79,9 @@ pub(super) fn read<'a>(path: &'a Path, bytes: &[u8]) -> Result<Parts<'a>> {
                     parts.add_data(name, components, &values, intent == "VECTOR")?;
                 } else {
                     let name = shorten(&name);
-                    parts.say(format!("'{name}' has not one value a vertex and was left out"));
+                    parts.say(format!(
+                        "'{name}' does not have one value per vertex and was left out"
+                    ));
                 }
             }
         }

@@ -354,7 +354,7 @@ pub fn losses(
         let alone = mesh.unused()?;
         if alone > 0 {
             lost.push(format!(
-                "{format} holds lines alone: {alone} points of no line are left out"
+                "{format} holds lines only: {alone} points outside lines are left out"
             ));
         }
     }
@@ -370,8 +370,8 @@ fn unknown(path: &Path) -> IoError {
 ///
 /// Coordinates are 64-bit floats in VTK, VTK XML and PLY, and 32-bit floats in the other formats, as their readers
 /// expect. STL holds no values at vertices, FreeSurfer's surfaces and MRtrix's streamlines neither, TrackVis those
-/// of ten names at most: these are left out. Streamlines have their points one after the other, so that points of
-/// no line are left out and those of several lines are repeated.
+/// of ten names at most: these are left out. Streamlines have their points one after the other, so that points outside
+/// lines are left out and those of several lines are repeated.
 ///
 /// # Errors
 /// An unknown extension; faces or lines that the format does not hold; text asked of a format without; a folder that

@@ -1,4 +1,4 @@
-//! What a file gives of a mesh while it is read.
+//! The contents of a mesh file while it is read.
 
 use super::bytes::{AGAIN, Values};
 use super::{MeshFormat, MeshInfo, MeshSpace, ReadOptions};
@@ -188,13 +188,13 @@ impl<'a> Parts<'a> {
             (Some(stated), Some(asked)) if stated != asked => {
                 let by = if format.has_world() { "format" } else { "file" };
                 self.say(format!(
-                    "the {by} says that the coordinates are {stated}, and they were taken for that, not for {asked}"
+                    "the {by} states that the coordinates are {stated}, which was used instead of {asked}"
                 ));
                 stated
             }
             (Some(space), _) | (None, Some(space)) => space,
             (None, None) => {
-                self.say("the file does not say whether its coordinates are RAS or LPS: they were taken for RAS");
+                self.say("the file does not state whether its coordinates are RAS or LPS: RAS was assumed");
                 MeshSpace::Ras
             }
         }

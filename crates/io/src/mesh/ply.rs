@@ -1,4 +1,4 @@
-//! PLY: elements with properties, as text or as bytes.
+//! PLY: elements with properties, as text or binary.
 
 use super::WriteOptions;
 use super::bytes::{AGAIN, Cursor, Number, Values, count, index};

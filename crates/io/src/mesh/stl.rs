@@ -1,4 +1,4 @@
-//! STL: triangles, each with its own corners.
+//! STL: triangles, each with its own vertices.
 
 use super::WriteOptions;
 use super::bytes::{Cursor, Number};

@@ -56,7 +56,7 @@ pub(super) fn read<'a>(path: &'a Path, bytes: &[u8]) -> Result<Parts<'a>> {
         Some(cut) => {
             let rest = &bytes[cut..];
             let begin = rest.iter().position(|&b| b == b'_');
-            let begin = begin.ok_or_else(|| malformed("what is appended does not begin with _"))?;
+            let begin = begin.ok_or_else(|| malformed("the appended data do not begin with _"))?;
             let tag = String::from_utf8_lossy(&rest[..begin]);
             let base64 = tag.contains("base64");
             Some((&rest[begin + 1..], base64))

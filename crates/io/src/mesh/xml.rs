@@ -1,4 +1,4 @@
-//! XML, as far as files of meshes have it.
+//! The subset of XML used by mesh files.
 
 use super::bytes::AGAIN;
 use crate::error::{IoError, Result, shorten};

@@ -1,4 +1,4 @@
-//! What goes with points, by the names that columns have.
+//! Attributes of points, by the names of columns.
 
 use voxalign_image::PointSet;
 

@@ -1,4 +1,4 @@
-//! Comma-separated lines with a header.
+//! Comma-separated values with a header line.
 
 use super::columns::{Columns, DESCRIPTION, LABEL, text};
 use super::{PointConvention, PointFormat, PointInfo, ReadOptions, coordinate};
@@ -18,7 +18,11 @@ pub(super) fn read(
 ) -> Result<(PointSet, PointInfo)> {
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
     let wrong = |e: csv::Error| {
-        IoError::malformed(path, e.to_string(), "give every line as many values as the header")
+        IoError::malformed(
+            path,
+            e.to_string(),
+            "give every line the same number of values as the header",
+        )
     };
     let header = reader.headers().map_err(wrong)?.clone();
     if header.len() == 1 {

@@ -111,7 +111,7 @@ pub(super) fn read_output(
 ) -> Result<(PointSet, PointInfo)> {
     let mut info = PointInfo::new(PointFormat::Transformix);
     info.world(None, options);
-    info.say("of what transformix says about each point, the place that it was carried to was read (OutputPoint)");
+    info.say("of the fields that transformix lists for each point, the transformed position was read (OutputPoint)");
     let mut gathered = Gathered::new(path, &[]);
     let mut axes = 3;
     let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());

@@ -62,8 +62,9 @@ fn head<'a>(path: &Path, text: &'a str) -> Result<Head<'a>> {
                     }
                 };
                 if head.stated.is_some_and(|before| before != stated) {
-                    let problem =
-                        format!("line {number} says another coordinate system than a line before");
+                    let problem = format!(
+                        "line {number} states another coordinate system than an earlier line"
+                    );
                     return Err(IoError::malformed(path, problem, "leave one of them"));
                 }
                 head.stated = Some(stated);

@@ -77,7 +77,7 @@ fn stated(path: &Path, number: usize, markup: &Markup) -> Result<Option<PointCon
         "LPS" | "1" => Ok(Some(PointConvention::Lps)),
         _ => {
             let what = format!(
-                "the coordinate system '{}' of markup {number} is none of LPS and RAS",
+                "the coordinate system '{}' of markup {number} is neither LPS nor RAS",
                 shorten(&said)
             );
             Err(IoError::unsupported(path, what, "save it in LPS from 3D Slicer"))
@@ -144,7 +144,7 @@ pub(super) fn read(
             info.oddities.truncate(before);
         }
         if stated.is_none() && options.convention.is_none() {
-            let problem = format!("markup {number} does not say its coordinate system");
+            let problem = format!("markup {number} does not state its coordinate system");
             let remedy =
                 "add \"coordinateSystem\": \"LPS\" or \"RAS\" to it, or give `point_convention`";
             return Err(IoError::malformed(path, problem, remedy));

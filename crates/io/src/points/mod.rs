@@ -247,7 +247,7 @@ impl PointInfo {
             (Some(stated), Some(asked)) if stated != asked => {
                 let by = if self.format.only().is_some() { "format" } else { "file" };
                 self.say(format!(
-                    "the {by} says that the coordinates are {stated}, and they were taken for that, not for {asked}"
+                    "the {by} states that the coordinates are {stated}, which was used instead of {asked}"
                 ));
                 stated
             }

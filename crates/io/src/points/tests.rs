@@ -136,7 +136,7 @@ fn markups_of_slicer() {
     let ras = ReadOptions::in_convention(PointConvention::Ras);
     let (same, info) = with("p.mrk.json", MARKUPS, &ras).unwrap();
     assert_eq!(same, set);
-    assert!(said(&info, "the file says that the coordinates are LPS"));
+    assert!(said(&info, "the file states that the coordinates are LPS"));
     let other = MARKUPS.replace("\"LPS\"", "\"RAS\"").replace("Fiducial", "Curve");
     let (set, info) = with("p.mrk.json", &other, &ReadOptions::default()).unwrap();
     assert_eq!(set.points()[0], Vector3::new(1., 2., 3.5));
@@ -269,7 +269,11 @@ fn what_is_wrong_with_a_list_is_said_once() {
             &["line 2", "OutputPoint"],
         ),
         ("a.txt", "Point\t0 ; OutputPoint = [ 1 2 inf ]\n".into(), &["line 1", "'inf'"]),
-        ("a.csv", "x,y,z\n1,2,3\npoint\n2\n".into(), &["line: 3", "as many values as the header"]),
+        (
+            "a.csv",
+            "x,y,z\n1,2,3\npoint\n2\n".into(),
+            &["line: 3", "same number of values as the header"],
+        ),
         ("a.fcsv", fcsv(",2,3,", ",nan,3,"), &["line 4", "'nan'"]),
         ("a.fcsv", fcsv("id,x,y,z", "id,x,y"), &["names no x, y and z"]),
         ("a.fcsv", fcsv("= LPS", "= 2"), &["line 2", "IJK", "'index'"]),

@@ -1,4 +1,4 @@
-//! Files that appear together when all are complete.
+//! Sets of output files that appear together when all are complete.
 
 use crate::abandoned::remove_abandoned;
 use crate::error::{IoError, Result};

@@ -1,4 +1,4 @@
-//! FLIRT's matrices.
+//! FLIRT matrices.
 //!
 //! A 4x4 matrix that maps the moving (`-in`) image's scaled voxel coordinates in mm to those of
 //! the fixed (`-ref`) image. Scaled voxel coordinates are index times spacing, with the first axis

@@ -1,4 +1,4 @@
-//! Raw frames one after the other, as cameras, grabbers and other programs send them.
+//! Streams of raw frames, as sent by cameras, grabbers and other programs.
 
 use crate::error::{IoError, Result};
 use crate::source::read_full;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// Bytes that are read at a time.
 const PIECE: usize = 1 << 16;
 
-/// How the values of raw frames are stored, little-endian.
+/// Data type of raw frames, little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FrameType {
     /// Unsigned 8-bit integers.

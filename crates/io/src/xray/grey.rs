@@ -1,4 +1,4 @@
-//! From the samples of pictures to one value a pixel.
+//! Conversion of image samples to one value per pixel.
 
 use crate::image::Oddity;
 

@@ -1,4 +1,4 @@
-//! Images of one slice in the formats of [`crate::image`].
+//! Single-slice images in the formats of [`crate::image`].
 
 use super::{Xray, XrayToWrite};
 use crate::error::{IoError, Result};

@@ -79,7 +79,7 @@ fn refused(path: &Path, error: DecodingError) -> IoError {
         DecodingError::IoError(e) => IoError::reading(path, e),
         DecodingError::LimitsExceeded => IoError::unsupported(
             path,
-            "what is beside the picture in this PNG file is too large",
+            "the metadata of this PNG file are too large",
             "save it without colour profiles and texts",
         ),
         e => {

@@ -1,4 +1,4 @@
-//! Values as whole numbers of 16 bits, and the words by which they come back.
+//! Values as 16-bit integers, and the attributes that restore them.
 
 use std::fmt::{self, Display, Formatter};
 

@@ -97,7 +97,7 @@ pub fn write(path: impl AsRef<Path>, image: &XrayToWrite<'_>) -> Result<Written>
         n => Err(IoError::unsupported(
             path,
             format!("{what} holds one frame, and there are {n}"),
-            "write TIFF or DICOM, or a file a frame",
+            "write TIFF or DICOM, or one file per frame",
         )),
     };
     let given = image.window.and_then(Window::new);
@@ -150,7 +150,9 @@ fn check(path: &Path, image: &XrayToWrite<'_>) -> Result<()> {
     let ([columns, rows], values) = (image.dims, image.values.len());
     let pixels = columns.checked_mul(rows).filter(|n| *n > 0 && u32::try_from(*n).is_ok());
     if pixels.is_none_or(|n| values == 0 || values % n != 0) {
-        let problem = format!("{values} values are no whole frames of {columns} x {rows} pixels");
+        let problem = format!(
+            "{values} values are not a whole number of frames of {columns} x {rows} pixels"
+        );
         return wrong(problem, "give all values of each frame");
     }
     if let Some(window) = image.window.filter(|w| Window::new(*w).is_none()) {
@@ -174,7 +176,7 @@ fn check(path: &Path, image: &XrayToWrite<'_>) -> Result<()> {
     if let Some(size) = image.pixel_size.filter(|size| differs(*size)) {
         let problem =
             format!("the size of a pixel is {size:?} mm, and that of the geometry [{a}, {b}] mm");
-        return wrong(problem, "leave the size out: the geometry says it");
+        return wrong(problem, "leave the size out: the geometry gives it");
     }
     Ok(())
 }

@@ -101,7 +101,7 @@ fn sections_of_legacy_vtk() {
     let (grid, info) = parsed("grid.vtk", text("grid.vtk")).unwrap();
     assert_eq!(grid.faces(), [[0, 1, 2], [0, 1, 3], [0, 3, 2]]);
     assert_eq!(grid.lines().collect::<Vec<_>>(), [[0, 3]]);
-    says(&info.oddities, "does not say whether its coordinates are RAS or LPS");
+    says(&info.oddities, "does not state whether its coordinates are RAS or LPS");
     let tetra = String::from_utf8(text("grid.vtk").to_vec()).unwrap().replace("\n8\n", "\n10\n");
     let said = parsed("grid.vtk", tetra.as_bytes()).unwrap_err().to_string();
     assert!(
@@ -118,13 +118,13 @@ fn the_space_is_that_of_the_file_or_of_the_options() {
     let lps = ReadOptions::in_space(MeshSpace::Lps);
     let (mesh, info) = read_from_bytes("grid.vtk", text("grid.vtk"), &lps).unwrap();
     assert_eq!((mesh.vertices()[1][0], info.space), (-1.0, MeshSpace::Lps));
-    assert!(!info.oddities.iter().any(|o| o.contains("does not say")));
+    assert!(!info.oddities.iter().any(|o| o.contains("does not state")));
     let ras = ReadOptions::in_space(MeshSpace::Ras);
     let (_, info) = read_from_bytes("strips.vtk", text("strips.vtk"), &ras).unwrap();
     assert_eq!(info.space, MeshSpace::Lps);
-    says(&info.oddities, "the file says that the coordinates are LPS");
+    says(&info.oddities, "the file states that the coordinates are LPS");
     let (_, info) = read_from_bytes("space.gii", text("space.gii"), &lps).unwrap();
-    says(&info.oddities, "the format says that the coordinates are RAS");
+    says(&info.oddities, "the format states that the coordinates are RAS");
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn volumes_of_freesurfer() {
     for none in [tagged(&[20], &text.replace("valid = 1", "valid = 0")), surface(b"")] {
         let (vertex, oddities) = none.unwrap();
         assert_eq!(vertex, Vector3::new(1., 2., 3.));
-        says(&oddities, "does not say the geometry of its volume");
+        says(&oddities, "does not give the geometry of its volume");
     }
     assert!(tagged(&[20], &text.replace("10 20", "10 x")).is_err());
     let quad = parsed("lh.orig", b"\xff\xff\xff\0\0\0").unwrap_err().to_string();

@@ -323,10 +323,14 @@ fn what_cannot_be_written() {
     let view = arm().geometry().unwrap();
     let good = XrayToWrite::new(&VALUES, [3, 2]);
     let cases = [
-        ("a.png", XrayToWrite::new(&VALUES, [4, 2]), "6 values are no whole frames of 4 x 2"),
-        ("a.png", XrayToWrite::new(&[], [4, 2]), "0 values are no whole frames"),
+        (
+            "a.png",
+            XrayToWrite::new(&VALUES, [4, 2]),
+            "6 values are not a whole number of frames of 4 x 2",
+        ),
+        ("a.png", XrayToWrite::new(&[], [4, 2]), "0 values are not a whole number of frames"),
         ("a.png", XrayToWrite::new(&VALUES, [0, 2]), "0 x 2"),
-        ("a.png", XrayToWrite::new(&VALUES, [usize::MAX, 2]), "no whole frames"),
+        ("a.png", XrayToWrite::new(&VALUES, [usize::MAX, 2]), "not a whole number of frames"),
         (
             "a.png",
             XrayToWrite { window: Some([1.0, 1.0]), ..good },

@@ -1,4 +1,4 @@
-//! What a registration leaves in `result.json`.
+//! Records of affine registrations in `result.json`.
 
 use super::Job;
 use crate::machine::Machine;

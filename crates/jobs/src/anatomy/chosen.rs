@@ -1,4 +1,4 @@
-//! Labels that are chosen by their numbers, or by the names that a table gives them.
+//! Selection of labels by number, or by name from a table.
 
 use crate::error::{Error, Result};
 use serde::Deserialize;
@@ -47,7 +47,9 @@ pub(super) fn numbers(
 ) -> Result<Vec<i32>> {
     let given = given.map(Many::list).unwrap_or_default();
     if given.is_empty() {
-        return Err(Error::input("'labels' takes what counts by 'label', such as label = [2, 41]"));
+        return Err(Error::input(
+            "'labels' needs 'label' to select labels, such as label = [2, 41]",
+        ));
     }
     let by_name = given.iter().any(|label| matches!(label, LabelKey::Name(_)));
     let known = match table {
@@ -90,7 +92,7 @@ fn named(name: &str, known: &LabelNames, table: &Path) -> Result<i32> {
         several => {
             let all: Vec<_> = several.iter().map(ToString::to_string).collect();
             Err(Error::input(text!(
-                "'{name}' is in '{}' the name of {}; give the numbers that are meant",
+                "'{name}' is in '{}' the name of {}; give the numbers instead",
                 table.display(),
                 all.join(", ")
             )))

@@ -1,4 +1,4 @@
-//! Pictures of anatomies that have no ordinary image: what an affine registration sees of them, and a report shows.
+//! Images drawn from anatomies that have no ordinary image, for the affine registration and the report.
 
 use super::read::{Data, Own};
 use crate::error::{Error, Result};

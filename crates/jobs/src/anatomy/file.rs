@@ -1,4 +1,4 @@
-//! The file of an anatomy: what it lists, each under a name.
+//! The file of an anatomy and its named items.
 
 use crate::options::PointConvention;
 use crate::surface::{ObjectOptions, ShapeOptions};

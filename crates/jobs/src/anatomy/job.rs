@@ -1,4 +1,4 @@
-//! Two anatomies, from files to files.
+//! The registration of two anatomies, from files to files.
 
 use super::file::{Anatomy, Kind, Source};
 use super::matched::{Matched, matched};
@@ -87,21 +87,21 @@ pub struct Job {
     )]
     pub output: PathBuf,
     /// Affine transform to start from: `auto` runs an affine registration first, of the first image, else of all
-    /// probabilities, else of the nearest places of the shapes; `none` uses the coordinates as they are; FILE is an
+    /// probabilities, else of the closest points of the shapes; `none` uses the coordinates as they are; FILE is an
     /// affine transform, fixed to moving [default: auto]
     #[cfg_attr(feature = "clap", arg(long, value_name = "auto|none|FILE"))]
     #[serde(with = "as_text")]
     pub affine: Option<AffineChoice>,
-    /// Where the search of the affine registration that comes first starts: `landmarks` are those of the
-    /// anatomies, others are as of `voxalign affine` [default: moments]
+    /// Start of the initial affine registration: `landmarks` uses those of the anatomies, the others are as for
+    /// `voxalign affine` [default: moments]
     #[cfg_attr(
         feature = "clap",
         arg(long, value_name = "landmarks|header|centre|moments|identity|FILE")
     )]
     #[serde(with = "as_text")]
     pub init: Option<Start>,
-    /// Spacing of the grid around the shapes of anatomies without images, mm [default: the longest side of the
-    /// fixed ones over 80]
+    /// Spacing of the grid around the shapes of anatomies without images, mm [default: 1/80 of the longest side of the
+    /// fixed shapes]
     #[cfg_attr(feature = "clap", arg(long, value_name = "MM", value_parser = crate::options::positive, allow_hyphen_values = true))]
     pub spacing: Option<f64>,
     /// Registration method; similarities are said in the file of the fixed anatomy.
@@ -117,7 +117,7 @@ pub struct Job {
     #[serde(flatten)]
     pub written: OutputOptions,
     /// Which files to write, separated by commas: warp, inverse_warp, affine, composite,
-    /// inverse_composite, warped (all that is carried along: images, probabilities, shapes), jacobian, or
+    /// inverse_composite, warped (everything that is warped: images, probabilities, shapes), jacobian, or
     /// `all`; result.json is always written, and report.html unless --no-report says otherwise
     /// [default: warp,inverse_warp,affine,warped]
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME,...", value_parser = crate::options::of_deform, help_heading = "Output"))]
@@ -155,7 +155,7 @@ impl Job {
         let channel = (!self.method.channel.is_empty()).then_some("channel");
         if let Some(option) = of_files.or(channel) {
             return Err(Error::input(text!(
-                "`{option}` is said in the file of the fixed anatomy, of each image by itself; leave it out"
+                "`{option}` is set for each image in the file of the fixed anatomy; leave it out"
             )));
         }
         self.method.matching(&[])
@@ -449,7 +449,7 @@ impl crate::Job for Job {
             (None, _) => Init::default(),
             (Some(Start::Landmarks), Some(landmarks)) => Init::Landmarks(landmarks.pairs().clone()),
             (Some(Start::Landmarks), None) => {
-                return Err(Error::Internal("landmarks that there are not".into()));
+                return Err(Error::Internal("missing landmarks".into()));
             }
             (Some(Start::Other(init)), _) => init
                 .load(&geometry, Default::default(), listener)

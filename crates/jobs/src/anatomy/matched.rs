@@ -1,4 +1,4 @@
-//! Two anatomies, matched by names.
+//! Matching the items of two anatomies by name.
 
 use super::file::{Anatomy, Given, Kind, OfVoxels, Part, Source};
 use super::tables::kernel_name;
@@ -133,7 +133,7 @@ pub fn matched(fixed: &Anatomy, moving: &Anatomy) -> Result<Vec<Matched>> {
     }
     if !alone.is_empty() {
         return Err(Error::input(text!(
-            "{}; what belongs together has one name in both files",
+            "{}; corresponding parts need the same name in both files",
             alone.join("; ")
         )));
     }
@@ -146,7 +146,7 @@ pub fn matched(fixed: &Anatomy, moving: &Anatomy) -> Result<Vec<Matched>> {
         };
         if part.kind != other.kind {
             return Err(Error::input(text!(
-                "'{}' is {} in '{}' and {} in '{}'; give one kind of it in both",
+                "'{}' is {} in '{}' and {} in '{}'; give the same kind in both",
                 part.name,
                 part.words(),
                 fixed.path.display(),

@@ -1,4 +1,4 @@
-//! What becomes of the parts of anatomies: overlaps, distances, and the verdict on them.
+//! Overlaps and distances of the parts of anatomies, and the verdict on them.
 
 use super::matched::Matched;
 use super::read::{Data, Thing};

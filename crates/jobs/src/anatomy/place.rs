@@ -1,4 +1,4 @@
-//! Whether shapes and points lie where the images of their anatomy are.
+//! Checks that shapes and points lie on the images of their anatomy.
 
 use super::read::{Data, Own};
 use crate::error::{Error, Result};

@@ -1,4 +1,4 @@
-//! What was read of two anatomies as what a deformable registration takes.
+//! Input of the deformable registration, from two anatomies.
 
 use super::drawing;
 use super::file::Kind;

@@ -1,4 +1,4 @@
-//! The files of two anatomies as data, and whether they can be what they are said to be.
+//! Reading and checking the files of two anatomies.
 
 use super::file::{Kind, OfVoxels, Source};
 use super::matched::Matched;
@@ -257,7 +257,7 @@ fn probability(
     sum.data_mut().iter_mut().for_each(|v| *v = v.clamp(0.0, 1.0));
     if sum.data().iter().all(|v| *v <= 0.0) {
         return Err(Error::input(
-            "the class has no voxel above 0; check that these are the files meant",
+            "the class has no voxel above 0; check that these are the intended files",
         ));
     }
     Ok(sum)
@@ -275,7 +275,7 @@ fn within_one(image: &Volume<f32>, what: &str) -> Result<()> {
     }
     if odd > 0 {
         return Err(Error::input(text!(
-            "{what}: {odd} voxels are no number, which no probability is; replace them first: `voxalign convert IN \
+            "{what}: {odd} voxels are not numbers, as probabilities must be; replace them first: `voxalign convert IN \
              OUT --replace-nan 0`"
         )));
     }
@@ -291,7 +291,7 @@ fn within_one(image: &Volume<f32>, what: &str) -> Result<()> {
             }
         };
         return Err(Error::input(text!(
-            "{what}: values from {low} to {high} are no probabilities, which are from 0 to 1; {remedy}"
+            "{what}: values from {low} to {high} are not probabilities, which range from 0 to 1; {remedy}"
         )));
     }
     Ok(())
@@ -385,7 +385,7 @@ pub(super) fn check_alike(
         && one.len() != other.len()
     {
         return Err(Error::input(text!(
-            "{words}: {} has {} points, {} {}: the point of a line belongs to that of the same line, so give as many",
+            "{words}: {} has {} points, {} {}: points correspond line by line, so give the same number",
             called[0],
             one.len(),
             called[1],

@@ -174,7 +174,7 @@ fn check(parts: &[Part]) -> Result<()> {
         let same = |other: &&Part| other.name.eq_ignore_ascii_case(&part.name);
         if let Some(other) = parts[..i].iter().find(same) {
             return Err(Error::input(text!(
-                "{} and {} have one name, in capitals or not; give each its own",
+                "{} and {} have the same name, ignoring case; give each its own",
                 other.words(),
                 part.words()
             )));
@@ -350,7 +350,7 @@ impl OfMesh {
             1 => {}
             0 => {
                 return Err(Error::input(
-                    "give 'mesh', a file, or 'labels' with 'label', or 'image' with 'level', of which the surface is made",
+                    "give 'mesh', a file, or 'labels' with 'label', or 'image' with 'level', to make the surface from",
                 ));
             }
             _ => {
@@ -388,13 +388,11 @@ impl OfMesh {
         };
         if label.contains(&0) {
             return Err(Error::input(
-                "'label' is 0, which stands for what has no label; give the numbers of structures",
+                "'label' is 0, which is the background; give the numbers of structures",
             ));
         }
         if of_image && self.level.is_none() {
-            return Err(Error::input(
-                "'image' takes the value around which the surface is by 'level', such as level = 0.5",
-            ));
+            return Err(Error::input("'image' needs an isovalue as 'level', such as level = 0.5"));
         }
         let object = ObjectOptions {
             label,
@@ -433,7 +431,7 @@ impl OfPoints {
             }
             _ => {
                 return Err(Error::input(
-                    "give 'points', a list of points, or 'mesh', of which the vertices are taken",
+                    "give 'points', a list of points, or 'mesh', whose vertices are used",
                 ));
             }
         };

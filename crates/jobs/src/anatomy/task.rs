@@ -1,4 +1,4 @@
-//! What a registration of anatomies has beside that of images: what is carried, measured and shown.
+//! The anatomy-specific part of a registration: what is warped, measured and shown.
 
 use super::file::Kind;
 use super::job::{Job, carried_names, files_of, warped};

@@ -17,7 +17,7 @@ use voxalign_register::similarity::Similarity;
 /// How often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Parameters)]
 pub struct Rounds {
-    /// How many times the subjects are registered to their mean
+    /// Number of times the subjects are registered to their mean
     #[parameter(default = 2, least = 1, most = 20, remedy = "give a number from 1 to 20")]
     pub rounds: usize,
 }
@@ -52,7 +52,7 @@ pub struct Alignment;
 impl UseOf<Similarity> for Alignment {
     const OPTION: &'static str = "cost";
     const HEADING: &'static str = "Common space";
-    const HELP: &'static str = "Similarity of these registrations";
+    const HELP: &'static str = "Similarity measure of these registrations";
 
     fn serves(kind: &Similarity) -> bool {
         of_maps(kind)
@@ -229,16 +229,16 @@ impl Display for Every {
 
 text_value!(Every, "MINUTES");
 
-/// Where atlases along a covariate are, and how wide.
+/// Atlases along a covariate: their values and the width of the weights.
 #[derive(Debug, Clone, PartialEq, Parameters)]
 pub struct RegressionOptions {
-    /// The values; each atlas is written to at_VALUE
+    /// Values of the covariate; each atlas is written to at_VALUE
     #[parameter(default = Vec::new(), unit = "VALUE,...")]
     pub at: Vec<At>,
     /// Standard deviation of the Gaussian weights, in the units of the column
     #[parameter(unit = "WIDTH", above = 0.0)]
     pub bandwidth: Option<f64>,
-    /// Labels whose volumes are reported over the column, if the list has label maps
+    /// Labels whose volumes are reported against the column, if the list has label maps
     #[parameter(
         default = Vec::new(),
         unit = "LABEL,...",
@@ -253,11 +253,11 @@ pub struct RegressionOptions {
 #[cfg_attr(feature = "clap", command(next_help_heading = "Atlases along a covariate"))]
 #[serde(default)]
 pub struct Regression {
-    /// A numeric column of the list, such as age: build an atlas at each value of --at, in which
-    /// subjects have the more weight the closer their own value is
+    /// A numeric column of the list, such as age: build an atlas at each value of --at, in which subjects weigh more
+    /// the closer their value is
     #[cfg_attr(feature = "clap", arg(long, value_name = "COLUMN"))]
     pub regress: Option<String>,
-    /// Where, and how wide.
+    /// Values of the covariate and width of the weights.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub given: Given<RegressionOptions>,
@@ -320,10 +320,10 @@ impl Regression {
 /// How many subjects an atlas needs.
 #[derive(Debug, Clone, PartialEq, Eq, Parameters)]
 pub struct Stability {
-    /// Instead of one atlas of all subjects, build atlases of randomly chosen ones, for each of these numbers of subjects,
-    /// and report how sharp they are: a range such as 2..14 (both ends included), or 2,4,8
+    /// Instead of one atlas of all subjects, build atlases of random subsets of each of these sizes, and report how
+    /// sharp they are: a range such as 2..14 (both ends included), or 2,4,8
     pub stability: Option<Sizes>,
-    /// How many atlases to build for each number of subjects
+    /// Number of atlases to build for each number of subjects
     #[parameter(
         default = 100,
         least = 1,
@@ -331,7 +331,7 @@ pub struct Stability {
         remedy = "give a number from 1 to 1000000"
     )]
     pub cohorts: usize,
-    /// Seed of the random choice; the same seed chooses the same subjects
+    /// Random seed; the same seed chooses the same subjects
     #[parameter(default = 0)]
     pub seed: u64,
 }
@@ -341,7 +341,7 @@ pub struct Stability {
 pub struct OfJob;
 
 impl UseOf<Stability> for OfJob {
-    const HEADING: &'static str = "Test of stability";
+    const HEADING: &'static str = "Stability test";
 }
 
 /// Numbers of subjects, ascending.
@@ -424,7 +424,7 @@ impl Options {
         }
         if self.regression.regress.is_some() && tested {
             return Err(Error::input(text!(
-                "`regress` and `stability` are two jobs; leave one of them out"
+                "`regress` and `stability` are separate jobs; leave one of them out"
             )));
         }
         refuse(
@@ -442,7 +442,7 @@ impl Options {
     pub(super) fn check_of_anatomies(&self) -> Result<()> {
         if let Some(option) = self.matching.similarity.first() {
             return Err(Error::input(text!(
-                "`{option}` is said in the files of anatomies, of each image by itself; leave it out"
+                "`{option}` is set for each image in the files of the anatomies; leave it out"
             )));
         }
         for (given, option) in [

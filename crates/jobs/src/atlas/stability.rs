@@ -1,4 +1,4 @@
-//! How many subjects an atlas needs.
+//! Stability of atlases as a function of the number of subjects.
 
 use super::options::Sizes;
 use super::study::{Prepared, Study, weighted_atlas};

@@ -1,4 +1,4 @@
-//! The fields of a deformation as files, which other threads may write while its result is scored.
+//! Displacement fields as files, written by other threads while the result is scored.
 
 use crate::error::{Error, Result};
 use crate::options::Product;

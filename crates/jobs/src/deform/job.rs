@@ -1,4 +1,4 @@
-//! A deformation from files to files.
+//! Deformable registration, from files to files.
 
 use super::course::{Course, Task, given, outputs};
 use super::{AffineChoice, Channel, ChannelImages, DeformMethod, Inputs};
@@ -44,8 +44,8 @@ pub struct Job {
     #[cfg_attr(feature = "clap", arg(long, value_name = "auto|none|FILE"))]
     #[serde(with = "as_text")]
     pub affine: Option<AffineChoice>,
-    /// Where the search of the affine registration that comes first starts, as that of `voxalign affine`;
-    /// --landmarks do not influence it unless they are given here, too [default: moments]
+    /// Start of the initial affine registration, as for `voxalign affine`; --landmarks do not influence it unless given
+    /// here as well [default: moments]
     #[cfg_attr(
         feature = "clap",
         arg(long, value_name = "header|centre|moments|identity|FILE|landmarks:F,M")

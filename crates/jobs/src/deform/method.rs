@@ -115,8 +115,8 @@ pub struct DeformMethod {
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub matching: MatchingOptions,
-    /// A further pair of images with its similarity and the weight of it (that of FIXED and MOVING
-    /// is 1); the fixed image is on the grid of FIXED. Can be given several times
+    /// Another pair of images, its similarity and its weight (FIXED and MOVING have weight 1); the fixed image must be
+    /// on the grid of FIXED. May be repeated
     #[cfg_attr(
         feature = "clap",
         arg(

@@ -1,4 +1,4 @@
-//! A deformation between two images, after an affine part, and its inverse.
+//! Deformable registration of two images, after an affine part, with the inverse.
 //!
 //! The chain: an affine registration, unless a start is given; the deformation from there; and a verdict on both. A
 //! start that is given is compared with the best affine map at the end, so that a wrong one is seen.

@@ -1,4 +1,4 @@
-//! What a deformable registration leaves in `result.json`.
+//! Records of deformable registrations in `result.json`.
 
 use crate::machine::Machine;
 use crate::remedy::Speaker;

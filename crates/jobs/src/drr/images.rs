@@ -1,4 +1,4 @@
-//! The images of views: simulated, and written with what those of a view share.
+//! Simulating and writing the images of views.
 
 use super::options::{Format, Projection, Simulation};
 use super::poses::Pose;

@@ -1,4 +1,4 @@
-//! X-ray images of a CT, simulated (digitally reconstructed radiographs, DRR).
+//! Simulation of X-ray images of a CT (digitally reconstructed radiographs, DRR).
 //!
 //! ```no_run
 //! use voxalign_jobs::{Caller, Job, Silent, drr, machine};

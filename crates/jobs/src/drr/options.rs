@@ -1,4 +1,4 @@
-//! How X-ray images are simulated, and what is written.
+//! Options of the simulation and of its output.
 
 use crate::error::Result;
 use crate::options::{by_names, refuse};
@@ -11,17 +11,17 @@ use voxalign_options::{Choice, Chosen, Parameters, UseOf, text};
 /// Distance of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Parameters)]
 pub struct Samples {
-    /// Distance of samples along rays, mm
+    /// Sample spacing along rays, mm
     #[parameter(
         unit = "MM",
         above = 0.0,
         remedy = "give millimetres above 0",
-        says = "half of the smallest spacing of the CT"
+        says = "half the smallest voxel spacing of the CT"
     )]
     pub step: Option<f64>,
 }
 
-/// How rays go through voxels.
+/// Ray casting method.
 #[derive(Debug, Clone, Copy, PartialEq, Choice)]
 #[choice(option = "rays", heading = "Simulation")]
 pub enum Rays {
@@ -38,7 +38,7 @@ pub enum Rays {
 /// How X-rays are detected.
 #[derive(Debug, Clone, Copy, PartialEq, Parameters)]
 pub struct Detection {
-    /// What the values of the images are
+    /// Quantity stored in the pixels
     #[parameter(default = Shown::Attenuation, unit = "WHAT")]
     pub values: Shown,
     /// Poisson noise for this many photons per unobstructed pixel
@@ -55,7 +55,7 @@ pub struct Detection {
     pub seed: u64,
 }
 
-/// What is kept of a ray.
+/// Projection along each ray.
 #[derive(Debug, Clone, Copy, PartialEq, Choice)]
 #[choice(option = "projection", heading = "Simulation")]
 pub enum Projection {
@@ -124,11 +124,11 @@ impl Format {
 #[cfg_attr(feature = "clap", derive(clap::Args), command(next_help_heading = "Simulation"))]
 #[serde(default)]
 pub struct Simulation {
-    /// How rays go through voxels.
+    /// Ray casting method.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub rays: Chosen<Rays, Simulated>,
-    /// What is kept of a ray.
+    /// Projection along each ray.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub projection: Chosen<Projection, Simulated>,

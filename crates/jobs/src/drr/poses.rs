@@ -1,4 +1,4 @@
-//! Where the CT is in the room.
+//! Poses of the CT in the room.
 
 use crate::error::{Error, Result};
 use crate::listener::{Listener, reading};
@@ -14,14 +14,14 @@ use voxalign_report::track::FrameRecord;
 /// How the CT is turned and moved in the room of the views.
 #[derive(Debug, Clone, Copy, PartialEq, Parameters)]
 pub struct Motion {
-    /// Turns the CT about x, y and z, in that order, through `centre`, degrees
+    /// Rotation of the CT about x, y and z, in that order, around `centre`, degrees
     #[parameter(default = Numbers([0.0; 3]))]
     pub rotation: Numbers<3>,
-    /// Moves the CT, after it was turned, RAS mm
+    /// Translation of the CT, applied after the rotation, RAS mm
     #[parameter(default = Numbers([0.0; 3]))]
     pub translation: Numbers<3>,
-    /// The point of the CT about which it is turned, in its own world, RAS mm
-    #[parameter(says = "the middle of its grid")]
+    /// Centre of rotation, in the world coordinates of the CT, RAS mm
+    #[parameter(says = "the centre of its grid")]
     pub centre: Option<Numbers<3>>,
 }
 
@@ -30,14 +30,14 @@ pub struct Motion {
 #[cfg_attr(feature = "clap", derive(clap::Args), command(next_help_heading = "Pose"))]
 #[serde(default)]
 pub struct PoseChoice {
-    /// How it is turned and moved.
+    /// Its rotation and translation.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub motion: Given<Motion>,
     /// A rigid transform file: from the room (fixed) to the world of the CT (moving), as `voxalign pose` writes it
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
     pub pose: Option<PathBuf>,
-    /// A sequence: a table with a row a pose and the columns rotation_x, rotation_y, rotation_z (degrees),
+    /// A sequence: a table with one row per pose and the columns rotation_x, rotation_y, rotation_z (degrees),
     /// translation_x, translation_y, translation_z (mm), and possibly centre_x, centre_y, centre_z instead of `centre`; such as
     /// the track.csv of `voxalign pose --stream`
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE.csv"))]
@@ -131,7 +131,7 @@ fn of_table(
         return Err(at("give all of the columns centre_x, centre_y and centre_z, or none".into()));
     }
     if of_centre == 3 && given {
-        return Err(at(text!("its columns say the centre of rotations; leave `centre` out")));
+        return Err(at(text!("its columns give the centre of rotation; leave `centre` out")));
     }
     if places.iter().all(Option::is_none) {
         return Err(at(text!("it has none of the columns {}", COLUMNS.join(", "))));

@@ -1,4 +1,4 @@
-//! Facts of a file or of what is in memory, with names.
+//! Named facts about a file or about data in memory.
 
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! What a file holds, and what is odd about it.
+//! Contents of a file, and anything unusual about it.
 //!
 //! A [`Job`] looks at files. Of what is in memory, [`of_grid`], [`of_values`], [`of_affine`], [`of_field`], [`of_points`] and
 //! [`of_mesh`] give the [`Facts`].
@@ -40,7 +40,7 @@ use voxalign_options::text;
 #[serde(default)]
 pub struct Job {
     /// Images, transforms, lists of points, meshes, X-ray images (PNG, TIFF) and files of their views
-    /// (TOML); a folder is that of a DICOM series
+    /// (TOML); a folder is read as a DICOM series
     #[cfg_attr(feature = "clap", arg(value_name = "FILE", required = true))]
     pub files: Vec<PathBuf>,
     /// Read the header only, not the voxels
@@ -109,7 +109,7 @@ impl Job {
             self.which.series.is_some() || self.which.volume.is_some() && kind != Kind::Points;
         if kind != Kind::Image && chosen {
             return Err(Error::input(text!(
-                "`volume` and `series` are for images, but '{}' is none; leave them out",
+                "`volume` and `series` are for images, but '{}' is not one; leave them out",
                 file.display()
             )));
         }

@@ -1,4 +1,4 @@
-//! What lists of points and meshes hold.
+//! Contents of point lists and meshes.
 
 use super::{Facts, Job};
 use crate::carry::{Reading, mesh_remedy};
@@ -85,11 +85,11 @@ pub(super) fn about_mesh(
 fn known_by(job: &Job, info: &MeshInfo, caller: &Caller) -> String {
     let unknown = info.frame.as_deref().is_some_and(|frame| frame.ends_with("UNKNOWN"));
     match (info.assumed, job.points.point_convention) {
-        (false, _) if unknown => "the format; the file says that its space is unknown".into(),
+        (false, _) if unknown => "the format; the file states that its space is unknown".into(),
         (false, _) if info.format.has_world() => "the format".into(),
         (false, _) => "the file".into(),
         (true, Some(_)) => caller.say(Text::option("point_convention")),
-        (true, None) => "assumed: neither the file nor its format says it".into(),
+        (true, None) => "assumed: neither the file nor its format states it".into(),
     }
 }
 
@@ -148,7 +148,7 @@ fn of_surface(mesh: &Mesh) -> Result<Facts> {
     facts.put("area_mm2", mesh.area());
     facts.put("volume_mm3", json!(volume));
     if contrary > 0 {
-        facts.strange([format!("{contrary} edges whose faces are seen from different sides")]);
+        facts.strange([format!("{contrary} edges whose faces have opposite orientations")]);
     } else if volume.is_some_and(|v| v < 0.0) {
         facts.strange(["the surface is inside out: its faces are seen from within"]);
     }

@@ -1,4 +1,4 @@
-//! What transforms are.
+//! Properties of transforms.
 
 use super::Job;
 use super::facts::{Facts, number, of_grid};
@@ -33,8 +33,7 @@ pub(super) fn about(file: &Path, job: &Job, listener: &dyn Listener) -> Result<F
         if let Some(n) = part.get("folded_voxels").and_then(Value::as_u64) {
             folded = Some(folded.unwrap_or(0) + n);
         }
-        let heading =
-            format!("part {} of {count}, in the order in which a point goes through them", i + 1);
+        let heading = format!("part {} of {count}, in the order applied to a point", i + 1);
         facts.parts.push((heading, part));
     }
     facts.put("folded_voxels", folded);
@@ -164,7 +163,7 @@ pub fn of_affine(affine: &Affine, centre: Vector3<f64>) -> Facts {
             let extreme = [lengths.max(), lengths.min()].into_iter();
             let extreme = extreme.filter(|length| !(1.0 / EXTREME..=EXTREME).contains(length));
             facts.strange(extreme.map(|length| {
-                format!("lengths become {} times as long along one direction", factor(length))
+                format!("lengths are scaled by {} along one direction", factor(length))
             }));
         }
     }

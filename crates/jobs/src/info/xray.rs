@@ -1,4 +1,4 @@
-//! What X-ray images and files of their views hold.
+//! Contents of X-ray images and of files of views.
 
 use super::{Facts, of_values};
 use crate::error::Result;
@@ -47,14 +47,14 @@ fn about_view(view: &View, name: &str) -> Result<(Facts, Option<&'static str>)> 
     facts.put("image", view.image.as_ref().map(|image| image.display().to_string()));
     facts.put("region", view.region.map_or(Value::Null, |region| json!(region)));
     if !view.has_geometry() {
-        return Ok((facts, Some("says no geometry: the header of its image has to")));
+        return Ok((facts, Some("has no geometry: it must be in the header of its image")));
     }
     let size = match (view.size(), &view.image) {
         (None, Some(image)) => Some(xray::read(image)?.dims),
         (size, _) => size,
     };
     if size.is_none() {
-        return Ok((facts, Some("says no size: that of its image is taken")));
+        return Ok((facts, Some("has no size: that of its image is used")));
     }
     let geometry = view.geometry(size)?;
     facts.put("size", geometry.dims().to_vec());
@@ -62,6 +62,6 @@ fn about_view(view: &View, name: &str) -> Result<(Facts, Option<&'static str>)> 
     facts.put("source_mm", geometry.source().as_slice().to_vec());
     facts.put("detector_centre_mm", geometry.centre().as_slice().to_vec());
     facts.put("source_to_detector_mm", geometry.source_to_detector());
-    let assumes = "does not say how far the detector is from the source";
+    let assumes = "does not give the distance from the source to the detector";
     Ok((facts, view.assumes_distance().then_some(assumes)))
 }

@@ -1,4 +1,4 @@
-//! The options that say how an affine registration is made.
+//! Options of affine registration.
 
 use super::as_text;
 use super::refuse;
@@ -47,13 +47,12 @@ impl UseOf<Similarity> for Cost {
 
     fn default_in_words() -> Option<String> {
         let words =
-            "nmi, and ncc in the finest stages where the intensities turn out to lie on a line";
+            "nmi; ncc in the finest stages if the intensities turn out to be linearly related";
         Some(words.to_owned())
     }
 
     fn help(parameter: &str) -> Option<&'static str> {
-        let bins =
-            "Histogram bins at the finest level; given without --cost, those of nmi in all stages";
+        let bins = "Histogram bins at the finest level; without --cost, implies nmi in all stages";
         (parameter == "bins").then_some(bins)
     }
 }
@@ -111,7 +110,7 @@ pub struct AffineMethod {
     )]
     #[serde(with = "as_text")]
     pub init: Option<InitChoice>,
-    /// World coordinates of the points of --init, where their file does not say them [default: ras; of ANTs'
+    /// World coordinates of the points of --init, if their file does not state them [default: ras; of ANTs'
     /// CSV lps]
     #[cfg_attr(feature = "clap", arg(long, value_enum))]
     pub point_convention: Option<PointConvention>,
@@ -142,10 +141,12 @@ impl UseOf<AffineOptions> for First {
 
     fn help(parameter: &str) -> Option<&'static str> {
         match parameter {
-            "dof" => Some(
-                "Degrees of freedom of the affine registration that comes first, as of `voxalign affine`",
+            "dof" => {
+                Some("Degrees of freedom of the affine registration, as for `voxalign affine`")
+            }
+            _ => Some(
+                "Whether to respond to a bad affine result by trying other settings, as for `voxalign affine`",
             ),
-            _ => Some("Whether a bad result of it makes it try other ways"),
         }
     }
 }
@@ -153,7 +154,7 @@ impl UseOf<AffineOptions> for First {
 impl UseOf<Similarity> for First {
     const OPTION: &'static str = "cost";
     const HEADING: &'static str = "Affine part";
-    const HELP: &'static str = "Its similarity measure";
+    const HELP: &'static str = "Similarity measure of the affine registration";
 
     fn serves(kind: &Similarity) -> bool {
         of_maps(kind)
@@ -170,7 +171,8 @@ impl UseOf<Similarity> for First {
 
 impl UseOf<Search> for First {
     const HEADING: &'static str = "Affine part";
-    const HELP: &'static str = "How far it searches; none takes the start of --init as it is";
+    const HELP: &'static str =
+        "Search range of the affine registration; `none` uses the start of --init unchanged";
 
     fn takes(_: &str) -> bool {
         false

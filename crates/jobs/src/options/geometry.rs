@@ -48,12 +48,12 @@ impl GeometryOptions {
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 #[serde(default)]
 pub struct PointOptions {
-    /// World coordinates of points and meshes whose files do not say them [default: ras; of ANTs' CSV
+    /// World coordinates of points and meshes whose files do not state them [default: ras; of ANTs' CSV
     /// lps]
     #[cfg_attr(feature = "clap", arg(long, value_enum))]
     pub point_convention: Option<PointConvention>,
-    /// The image that the points or the mesh belong to: elastix' lists of voxel indices need it, and
-    /// that the others lie on it is checked
+    /// The image that the points or the mesh belong to: elastix' lists of voxel indices need it, and other points are
+    /// checked to lie on it
     #[cfg_attr(feature = "clap", arg(long, value_name = "IMAGE"))]
     pub points_of: Option<PathBuf>,
 }

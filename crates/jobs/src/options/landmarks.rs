@@ -1,4 +1,4 @@
-//! The options about corresponding points.
+//! Options for corresponding points.
 
 use super::values::PointConvention;
 use crate::error::{Error, Result};
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use voxalign_options::{Choice, Given, Parameters, by_value, text};
 use voxalign_register::similarity::Similarity;
 
-/// How strongly landmarks pull beside images that are compared by a similarity where nothing is said, 1/mm²: so that they
-/// come to a voxel or less, and the images still decide elsewhere (docs/accuracy.md says how that was found).
+/// Default weight of landmarks beside images that are compared by a similarity, 1/mm²: brings them within a voxel or less,
+/// while the images still decide elsewhere (docs/accuracy.md says how it was found).
 #[must_use]
 pub fn usual_landmark_weight(similarity: &Similarity) -> f64 {
     match similarity {
@@ -18,17 +18,17 @@ pub fn usual_landmark_weight(similarity: &Similarity) -> f64 {
     }
 }
 
-/// That of each similarity, in words.
+/// The default of each similarity, in words.
 fn usual_weights() -> String {
     let all = Similarity::ALL.iter().filter(|kind| kind.has_energy());
     by_value(all.map(|kind| (kind.name(), usual_landmark_weight(kind).to_string())))
 }
 
-/// How strongly corresponding points pull.
+/// Weight of corresponding points.
 #[derive(Debug, Clone, Copy, PartialEq, Parameters)]
 pub struct LandmarkWeight {
-    /// How strongly they pull, 1/mm²: the energy beside that of the images is this times the mean squared distance. More
-    /// brings them nearer to each other; the images then decide less around them
+    /// Weight of the landmarks, 1/mm²: the mean squared distance times this is added to the energy of the images. A larger
+    /// weight brings them closer together, and the images count less around them
     #[parameter(above = 0.0, unit = "W", says = usual_weights())]
     pub landmark_weight: Option<f64>,
 }
@@ -39,10 +39,9 @@ pub struct LandmarkWeight {
 #[cfg_attr(feature = "clap", command(next_help_heading = "Landmarks"))]
 #[serde(default)]
 pub struct LandmarkOptions {
-    /// Corresponding points of the fixed and of the moving image that pull at each other beside the images:
+    /// Corresponding points of the fixed and of the moving image that drive the deformation together with the images:
     /// CSV with columns x,y,z (world coordinates, mm), or a list of 3D Slicer, elastix, ANTs or MNI, the same number
-    /// of points in the same order. A column `weight` in the first CSV says what each pair counts (0: it is measured
-    /// only)
+    /// of points in the same order. A column `weight` in the first CSV gives the weight of each pair (0: measured only)
     #[cfg_attr(
         feature = "clap",
         arg(
@@ -54,11 +53,11 @@ pub struct LandmarkOptions {
     )]
     #[serde(with = "two")]
     pub landmarks: Vec<PathBuf>,
-    /// How strongly they pull.
+    /// Weight of the landmarks.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub weight: Given<LandmarkWeight>,
-    /// World coordinates of points whose file does not say them [default: ras; of ANTs' CSV lps]
+    /// World coordinates of points whose file does not state them [default: ras; of ANTs' CSV lps]
     #[cfg_attr(feature = "clap", arg(long, value_enum))]
     pub point_convention: Option<PointConvention>,
 }

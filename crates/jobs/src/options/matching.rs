@@ -1,4 +1,4 @@
-//! The options that say how one image is deformed to another, of pairs and of populations.
+//! Options of deformable registration shared by pairs and populations.
 
 use super::refuse;
 use crate::error::Result;

@@ -1,4 +1,4 @@
-//! The options that say what a registration writes, and how.
+//! Options for the output of a registration.
 
 use super::text::{as_text, negated};
 use super::values::{Interpolation, Outside};

@@ -1,4 +1,4 @@
-//! Which files a registration writes.
+//! Selection of the files that a registration writes.
 
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;

@@ -104,7 +104,7 @@ pub(crate) mod negated {
 fn named<T: Choice, E: serde::de::Error>(name: &str) -> Result<T, E> {
     T::named(name).ok_or_else(|| {
         let known: Vec<_> = T::ALL.iter().map(|c| c.name()).collect();
-        E::custom(format!("'{name}' is none of {}", known.join(", ")))
+        E::custom(format!("'{name}' is not one of {}", known.join(", ")))
     })
 }
 
@@ -140,7 +140,7 @@ where
                 "cost".clone_into(&mut key);
             } else {
                 let why = match OF_PROGRAMS.contains(&key.as_str()) {
-                    true => "it says how a program runs, and is not part of a job",
+                    true => "it controls how the program runs and is not part of a job",
                     false => "look at its spelling",
                 };
                 return Err(crate::Error::input(text!("there is no option `{key}`: {why}")));
@@ -286,7 +286,7 @@ mod tests {
         for (text, said) in [
             ("dof = 'six'", "`dof` is \"six\""),
             ("dof = 1\ndof = 2", "line 5 is not valid TOML"),
-            ("cost = 'x'", "`cost` is \"x\": 'x' is none of cr, mi"),
+            ("cost = 'x'", "`cost` is \"x\": 'x' is not one of cr, mi"),
             ("apodise = nan", "`apodise` is \"nan\""),
             ("search-steps = '60,18'\nsearch_steps = '60,20'", "`search_steps` is given twice"),
             ("cost = 'cr'\nsimilarity = 'mi'", "`cost` is given twice"),
@@ -319,7 +319,7 @@ mod tests {
             ("regress = 'age'\nat = 3\nbandwidth = 0", "`bandwidth`"),
             ("stability = '2..3'\ncohorts = 0", "`cohorts`"),
             ("stability = '2..3'\nprocesses = 2", "`processes` is for one atlas"),
-            ("stability = '2..3'\nregress = 'age'\nat = 3\nbandwidth = 1", "two jobs"),
+            ("stability = '2..3'\nregress = 'age'\nat = 3\nbandwidth = 1", "separate jobs"),
         ] {
             let error = said(more);
             assert!(error.contains(part), "{more}: {error}");

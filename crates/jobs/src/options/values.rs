@@ -1,4 +1,4 @@
-//! Values of options, with parsers that say what would do.
+//! Option values and their parsers, with messages that list what is accepted.
 
 use crate::error::{Error, Result};
 use crate::files;

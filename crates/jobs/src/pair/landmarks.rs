@@ -1,4 +1,4 @@
-//! Corresponding points of a pair: reading them, whether they lie on the images, and what becomes of them.
+//! Corresponding points of a pair: reading, checks against the images, and distances before and after.
 
 use crate::error::{Error, Result};
 use crate::files;
@@ -59,7 +59,7 @@ pub(crate) fn read_pairs(
     }
     if counts[0] != counts[1] {
         return Err(Error::input(text!(
-            "'{}' has {} points, '{}' {}: the point of a line belongs to that of the same line, so give as many",
+            "'{}' has {} points, '{}' {}: points correspond line by line, so give the same number",
             paths[0].display(),
             counts[0],
             paths[1].display(),
@@ -132,7 +132,7 @@ pub fn remedy(mistaken: Option<Mistaken>, info: &PointInfo) -> Text {
             text!("they lie on it as {turned}: give `point_convention = {}`", other.name())
         }
         (Some(Mistaken::Exchanged), Some(said)) => text!(
-            "they lie on it as {turned}, but the file says that they are {said}: correct what it says"
+            "they lie on it as {turned}, but the file states {said}: correct the file"
         ),
         (Some(Mistaken::Voxels), Some(_)) => {
             "they look like voxel indices: write them as an elastix list, with 'index' as its first line, their number \

@@ -58,18 +58,18 @@ pub struct MaskPaths {
 #[cfg_attr(feature = "clap", command(next_help_heading = "Which image"))]
 #[serde(default)]
 pub struct Which {
-    /// Of a fixed image with several volumes, such as a 4D NIfTI file: the number of one, from 0
+    /// Which volume of a fixed image with several, such as a 4D NIfTI file, counted from 0
     #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
     pub fixed_volume: Option<usize>,
-    /// The same of the moving image
+    /// The same for the moving image
     #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
     pub moving_volume: Option<usize>,
-    /// Of a folder with several DICOM series as the fixed image: the UID of one, or its number in the list
-    /// that `voxalign info FOLDER` shows
+    /// Which DICOM series of a fixed image folder with several: its UID, or its number in the list that `voxalign info
+    /// FOLDER` shows
     #[cfg_attr(feature = "clap", arg(long, value_name = "UID|N"))]
     #[serde(with = "as_text")]
     pub fixed_series: Option<String>,
-    /// The same of the moving image
+    /// The same for the moving image
     #[cfg_attr(feature = "clap", arg(long, value_name = "UID|N"))]
     #[serde(with = "as_text")]
     pub moving_series: Option<String>,

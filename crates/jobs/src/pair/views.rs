@@ -1,4 +1,4 @@
-//! The moving image of a pair on the fixed one.
+//! The moving image resampled on the fixed grid.
 
 use super::Pair;
 use voxalign_io::names::LabelNames;

@@ -1,4 +1,4 @@
-//! What helps where a check of a pose failed: nothing that was used already.
+//! Remedies for failed checks of a pose, leaving out those already applied.
 
 use super::Job;
 use crate::Caller;
@@ -58,7 +58,7 @@ impl Used {
             Remedy::OtherSimilarity => list(
                 text!(
                     "the X-ray images and the simulated ones have little in common: look at the pictures, and check `geometry` and \
-                 `pixels`; what helps may be"
+                 `pixels`; possible remedies:"
                 ),
                 &[
                     (!self.similarity, &similarity),
@@ -69,23 +69,25 @@ impl Used {
             ),
             Remedy::NearerStart => list(
                 text!(
-                    "the CT projects almost entirely outside the views: check `geometry`; what helps may be"
+                    "the CT projects almost entirely outside the views: check `geometry`; possible remedies:"
                 ),
                 &[(!self.full, &all), (true, &nearer)],
             ),
             Remedy::SmallerSearch => list(
                 text!(
-                    "the search ended at a higher cost than it started from, or beyond its range; what helps may be"
+                    "the search ended at a higher cost than it started from, or beyond its range; possible remedies:"
                 ),
                 &[(true, &nearer), (!self.full, &all), (!self.full, &range)],
             ),
             Remedy::SingleOut => list(
-                text!("the pose is not certain: another matches nearly as well; what helps may be"),
+                text!(
+                    "the pose is not certain: another matches nearly as well; possible remedies:"
+                ),
                 &[(self.views < 2, &view), (!self.region, &region), (true, &nearer)],
             ),
             Remedy::OtherRotation => list(
                 text!(
-                    "a pose of another rotation, such as a half turn, fits better; what helps may be"
+                    "a pose of another rotation, such as a half turn, fits better; possible remedies:"
                 ),
                 &[(!self.full, &all), (true, &nearer)],
             ),
@@ -102,7 +104,7 @@ impl Used {
                     Some(Refinement::Distance) => text!("`refine = principal-point` instead"),
                     Some(Refinement::PrincipalPoint) => text!("`refine = distance` instead"),
                 };
-                usual.and("; what helps may be ").and(ways)
+                usual.and("; possible remedies: ").and(ways)
             }
             other => words(other, Speaker::Pose),
         }

@@ -267,7 +267,7 @@ pub(super) fn read(
     let taken = match frame {
         None if image.frames > 1 => {
             return Err(at(text!(
-                "it has {} frames, and one is needed; choose one by `frame`, from 0 to {last}",
+                "it has {} frames, but one is needed; choose one with `frame`, from 0 to {last}",
                 image.frames
             )));
         }
@@ -286,7 +286,7 @@ pub(super) fn read(
         None => image.geometry.ok_or_else(|| {
             let missing = image.missing_attribute();
             let why = missing.map_or_else(String::new, |m| format!(" (its header lacks {m})"));
-            at(text!("nothing says where it was taken from{why}; give `geometry`"))
+            at(text!("its geometry is unknown{why}; give `geometry`"))
         })?,
     };
     let region = counted(&geometry, region, view.and_then(|v| v.region), &of)?;

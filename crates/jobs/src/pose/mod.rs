@@ -1,4 +1,4 @@
-//! The rigid pose of a CT by X-ray images of it.
+//! The rigid pose of a CT from X-ray images of it.
 //!
 //! ```no_run
 //! use voxalign_jobs::{Caller, Job, Silent, machine, pose};
@@ -75,7 +75,8 @@ pub struct Job {
         arg(value_name = "CT", default_value = "", hide_default_value = true, value_parser = crate::options::path())
     )]
     pub ct: PathBuf,
-    /// X-ray images: PNG, TIFF, DICOM, NIfTI; none where the views of --geometry name them; or a folder that `voxalign drr` wrote
+    /// X-ray images: PNG, TIFF, DICOM, NIfTI; omitted if the views of --geometry name them; or a folder written by
+    /// `voxalign drr`
     #[cfg_attr(feature = "clap", arg(value_name = "XRAY"))]
     pub xrays: Vec<PathBuf>,
     /// Folder for the results; created if it does not exist
@@ -84,22 +85,22 @@ pub struct Job {
         arg(short, long, value_name = "DIR", default_value = "", hide_default_value = true, value_parser = crate::options::path())
     )]
     pub output: PathBuf,
-    /// Where the images were taken from, in their order: TOML tables, MayaCam 2, cameras of OpenCV (YAML, XML) or plastimatch's
-    /// projection matrices; more than once for several files [default: the headers of DICOM]
+    /// Geometry of the views, in the order of the images: TOML tables, MayaCam 2, cameras of OpenCV (YAML, XML) or
+    /// plastimatch's projection matrices; may be repeated [default: the headers of DICOM]
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE", help_heading = "Views"))]
     pub geometry: Vec<PathBuf>,
-    /// Of X-ray files with several frames: the number of one, from 0; one for all files, or one for each
+    /// Which frame of X-ray files with several, counted from 0; one for all files, or one for each
     #[cfg_attr(
         feature = "clap",
         arg(long, value_name = "N,...", value_delimiter = ',', help_heading = "Views")
     )]
     #[serde(with = "texts")]
     pub frame: Vec<usize>,
-    /// What the values of the X-ray images are [default: what headers of DICOM say, else attenuation]
+    /// Quantity stored in the pixels of the X-ray images [default: as in the DICOM headers, else attenuation]
     #[cfg_attr(feature = "clap", arg(long, value_name = "WHAT", help_heading = "Views"))]
     pub pixels: Option<Pixels>,
-    /// The part of each X-ray image that counts: the first column and row, and how many; instead of the 'region' of a table
-    /// of views
+    /// Region of each X-ray image to compare: first column and row, then the numbers of columns and rows; replaces the
+    /// 'region' of a table of views
     #[cfg_attr(
         feature = "clap",
         arg(long, value_name = "COLUMN,ROW,COLUMNS,ROWS", help_heading = "Views")
@@ -191,7 +192,7 @@ impl Job {
         }
         listener.say(
             Level::Normal,
-            text!("the verdict would be bad: all rotations are searched, as by `search = full`"),
+            text!("the verdict would be bad: searching all rotations, as with `search = full`"),
         );
         let counted = views.iter().map(|v| (&v.geometry, v.region));
         let middle = in_the_middle(&start, ct.grid(), counted)?;
@@ -202,12 +203,12 @@ impl Job {
             Err(_) => return Ok((found, options)),
         };
         if !again.verdict.good {
-            listener.say(Level::Normal, "that found none that is certain: the first pose stays");
+            listener.say(Level::Normal, "that search found no certain pose: the first one is kept");
             return Ok((found, options));
         }
         listener.say(
             Level::Normal,
-            "that found a pose that is certain: it is the result, and the start is that of this search",
+            "that search found a certain pose: it is the result, and its start is used",
         );
         Ok((again, everywhere))
     }
@@ -405,7 +406,7 @@ fn check_view(
         None => *view,
     };
     if !may_see(&counted, start, ct)? {
-        return wrong("the view sees nothing of the CT");
+        return wrong("the CT is outside the view");
     }
     Ok(())
 }

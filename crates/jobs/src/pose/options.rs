@@ -1,4 +1,4 @@
-//! How a pose is searched.
+//! Options of the search for a pose.
 
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};

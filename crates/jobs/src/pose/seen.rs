@@ -1,4 +1,4 @@
-//! A start by points of the CT that are seen in X-ray images.
+//! Starting pose from corresponding points in the CT and in X-ray images.
 
 use crate::error::{Error, Result};
 use crate::files;
@@ -61,7 +61,7 @@ pub(super) fn start(
             })?,
         };
         if told.contains(&(which, number)) {
-            return Err(of(format!("the point '{called}' is there a second time in this view")));
+            return Err(of(format!("the point '{called}' occurs twice in this view")));
         }
         told.push((which, number));
         let value = |place: usize| {
@@ -75,7 +75,7 @@ pub(super) fn start(
     }
     if let Some(one) = known.iter().find(|k| !k.seen) {
         return Err(at(format!(
-            "the point '{}' of '{}' is in no view; give where it is seen, or take it out",
+            "the point '{}' of '{}' is in no view; give its position in a view, or remove it",
             one.name,
             ct.display()
         )));
@@ -119,7 +119,7 @@ fn known(path: &Path, listener: &dyn Listener) -> Result<Vec<Known>> {
             return Err(at("a point has no name; give one to each".to_owned()));
         }
         if known.iter().any(|k| k.name == name) {
-            return Err(at(format!("the name '{name}' is there twice; give each point its own")));
+            return Err(at(format!("the name '{name}' occurs twice; give each point its own")));
         }
         known.push(Known { name: name.to_owned(), point, seen: false });
     }

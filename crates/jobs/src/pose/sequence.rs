@@ -1,4 +1,4 @@
-//! The frames of a sequence as they come: of folders, of files with several frames, or of a stream.
+//! The frames of a sequence, from folders, files with several frames, or a stream.
 
 use crate::error::{Error, Result};
 use std::cmp::Ordering;
@@ -81,7 +81,7 @@ impl Reel {
             let missing = image.missing_attribute();
             let why = missing.map_or_else(String::new, |m| format!(" (its header lacks {m})"));
             Error::input(text!(
-                "'{}': nothing says where it was taken from{why}; give `geometry`",
+                "'{}': its geometry is unknown{why}; give `geometry`",
                 self.path.display()
             ))
         })
@@ -189,7 +189,7 @@ pub(super) enum Sequence {
 }
 
 impl Sequence {
-    /// Raw frames of a stream: one of each view in turn.
+    /// Raw frames of a stream: one per view in turn.
     pub(super) fn raw(
         stream: Box<dyn Read + Send>,
         dims: &[[usize; 2]],
@@ -222,7 +222,7 @@ impl Sequence {
                     let (path, count) =
                         short.map_or((Path::new(""), 0), |r| (r.path.as_path(), r.count));
                     return Err(Error::input(text!(
-                        "'{}': it ends after {count} images, and another view goes on; give as many of each view",
+                        "'{}': it ends after {count} images, and another view continues; give the same number for each view",
                         path.display()
                     )));
                 }

@@ -1,4 +1,4 @@
-//! Where the search for a pose starts.
+//! The start of the search for a pose.
 
 use super::seen;
 use crate::error::{Error, Result};
@@ -55,18 +55,18 @@ impl Display for PoseInit {
 /// How far around where a search looks.
 #[derive(Debug, Clone, Copy, PartialEq, Parameters)]
 pub struct Start {
-    /// Where the search starts: the CT turned in the room about x, y and z, in that order, through `centre`, degrees
+    /// Start of the search: rotation of the CT in the room about x, y and z, in that order, around `centre`, degrees
     #[parameter(default = Numbers([0.0; 3]))]
     pub init_rotation: Numbers<3>,
-    /// Where the search starts: the CT moved in the room, after it was turned, RAS mm
+    /// Start of the search: translation of the CT in the room, applied after the rotation, RAS mm
     #[parameter(default = Numbers([0.0; 3]))]
     pub init_translation: Numbers<3>,
     /// How far the search looks: `local` within `range` around the start, `full` at all rotations, with the CT in the middle of what the
     /// views show
     #[parameter(unit = "HOW", says = "local, and full where the verdict would be bad")]
     pub search: Option<PoseSearch>,
-    /// The point of the CT about which rotations are counted, in its own world, RAS mm
-    #[parameter(says = "the middle of its grid")]
+    /// Centre of rotation, in the world coordinates of the CT, RAS mm
+    #[parameter(says = "the centre of its grid")]
     pub centre: Option<Numbers<3>>,
 }
 
@@ -88,7 +88,7 @@ pub struct StartOptions {
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE|points:CT.csv,XRAY.csv"))]
     #[serde(with = "as_text")]
     pub init: Option<PoseInit>,
-    /// From where, and how far.
+    /// Start and range of the search.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub given: Given<Start>,
@@ -215,7 +215,7 @@ mod tests {
         let more = |line: &str| format!("{table}{line}\n");
         for (list, table, said) in [
             (list.clone(), more("d,ap,3,4"), "'d' is not in"),
-            (list.clone(), more("a,ap,3,4"), "second time"),
+            (list.clone(), more("a,ap,3,4"), "occurs twice"),
             (list.clone(), more("a,front,3,4"), "no view 'front'; the views are ap, side"),
             (list.clone(), table.replace("view", "of"), "no column 'view'"),
             (list.clone() + "e,1,1,1\n", table.clone(), "'e' of"),

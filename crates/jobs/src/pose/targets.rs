@@ -1,4 +1,4 @@
-//! How far points of the CT are expected to be from where a pose has them.
+//! Expected errors at target points of the CT.
 
 use super::input::XrayInput;
 use crate::error::Result;

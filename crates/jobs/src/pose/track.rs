@@ -1,4 +1,4 @@
-//! A CT that is followed over a sequence of X-ray images.
+//! Tracking a CT over a sequence of X-ray images.
 
 use super::input::{Values, table_of};
 use super::sequence::{Moment, Reel, Sequence};
@@ -54,17 +54,17 @@ pub enum Storage {
 #[cfg_attr(feature = "clap", derive(clap::Args), command(next_help_heading = "Sequences"))]
 #[serde(default)]
 pub struct StreamOptions {
-    /// Follow the CT over a sequence instead: for each view a folder of images in the order of the numbers in their
+    /// Track the CT over a sequence instead: for each view a folder of images in the order of the numbers in their
     /// names, or a file with
-    /// several frames; one folder of images that `voxalign drr` wrote; or `-` for raw frames on standard input, one of
-    /// each view in turn
+    /// several frames; one folder of images that `voxalign drr` wrote; or `-` for raw frames on standard input, one per
+    /// view in turn
     #[cfg_attr(feature = "clap", arg(long, value_name = "FOLDER|FILE|-"))]
     pub stream: Vec<PathBuf>,
-    /// How the values of raw frames are stored [default: u16]
+    /// Data type of raw frames [default: u16]
     #[cfg_attr(feature = "clap", arg(long, value_name = "TYPE"))]
     pub frame_type: Option<Storage>,
-    /// How far the CT may move between two frames along and about each axis, mm and degrees: what is farther is a lost
-    /// track [default: 10,10]
+    /// Largest motion of the CT between two frames, along and about each axis, mm and degrees; the track is lost beyond
+    /// it [default: 10,10]
     #[cfg_attr(feature = "clap", arg(long, value_name = "MM,DEGREES"))]
     #[serde(with = "as_text")]
     pub frame_range: Option<Numbers<2>>,
@@ -107,7 +107,7 @@ impl Job {
         }
         if !self.xrays.is_empty() || !self.frame.is_empty() {
             return Err(Error::input(text!(
-                "`stream` says where the X-ray images are; leave the images after the CT and `frame` out"
+                "`stream` gives the X-ray images; leave out the images after the CT and `frame`"
             )));
         }
         if of.is_raw() && of.stream.len() > 1 {
@@ -117,7 +117,7 @@ impl Job {
         }
         if of.is_raw() && self.geometry.is_empty() {
             return Err(Error::input(text!(
-                "raw frames say nothing of their views; give `geometry`, with the 'size' of each"
+                "raw frames have no geometry; give `geometry`, with the 'size' of each"
             )));
         }
         if !of.is_raw() {
@@ -348,7 +348,7 @@ impl Job {
                 (None, Some(reel)) => reel.geometry()?,
                 (None, None) => {
                     return Err(Error::input(text!(
-                        "`geometry`: view {} does not say where it was taken from",
+                        "`geometry`: view {} has no geometry",
                         number + 1
                     )));
                 }

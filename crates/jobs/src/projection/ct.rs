@@ -1,4 +1,4 @@
-//! A CT as attenuations.
+//! Conversion of a CT to attenuations.
 
 use crate::error::{Error, Result};
 use crate::files::{self, WhichImage};
@@ -32,7 +32,7 @@ pub enum Units {
 #[cfg_attr(feature = "clap", derive(clap::Args), command(next_help_heading = "CT"))]
 #[serde(default)]
 pub struct CtOptions {
-    /// What the values of the CT are [default: hu, where they can be: with air among them]
+    /// Units of the CT values [default: hu, if plausible (some values are air)]
     #[cfg_attr(feature = "clap", arg(long, value_name = "UNITS"))]
     pub units: Option<Units>,
     /// What attenuates how much.
@@ -42,7 +42,7 @@ pub struct CtOptions {
     /// Label map on the grid of the CT, for `only`
     #[cfg_attr(feature = "clap", arg(long, value_name = "IMAGE"))]
     pub labels: Option<PathBuf>,
-    /// Labels of what is shown, such as 3,4; all else is air
+    /// Labels to show, such as 3,4; everything else is air
     #[cfg_attr(feature = "clap", arg(long, value_name = "LABEL,..."))]
     #[serde(with = "as_text")]
     pub only: Option<LabelList>,
@@ -55,7 +55,7 @@ pub struct CtOptions {
 /// How Hounsfield units become attenuations.
 #[derive(Debug, Clone, Copy, PartialEq, Parameters)]
 pub struct Tissue {
-    /// Effective energy of the photons, keV: a third to a half of the voltage of the tube
+    /// Effective energy of the photons, keV: a third to a half of the tube voltage
     #[parameter(default = 70.0, unit = "KEV")]
     pub energy: f64,
     /// Attenuation of water, 1/mm, instead of an energy: all tissue follows as `water (1 + HU / 1000)`
@@ -130,7 +130,7 @@ impl CtOptions {
         self.attenuation()?;
         if self.labels.is_some() != self.only.is_some() {
             return Err(Error::input(text!(
-                "`labels` and `only` go together: give the label map, and the labels that are shown"
+                "`labels` and `only` go together: give the label map, and the labels to show"
             )));
         }
         let in_hu = matches!(self.units, None | Some(Units::Hu | Units::HuPlus1024));
@@ -190,7 +190,7 @@ impl CtOptions {
             None if least < AIR_BELOW => Units::Hu,
             None => {
                 return Err(Error::input(text!(
-                    "'{name}': its values, from {least} to {most}, have no air and so are no Hounsfield \
+                    "'{name}': its values, from {least} to {most}, include no air and so are not Hounsfield \
                      units; say what they are by `units`: {}",
                     Units::ALL.iter().map(|u| u.name()).collect::<Vec<_>>().join(", ")
                 )));

@@ -1,4 +1,4 @@
-//! What simulated X-ray images and poses share: the CT as attenuations, and where views are taken from.
+//! Shared parts of the simulation of X-ray images and of poses: the CT as attenuations, and the views.
 
 mod ct;
 mod names;

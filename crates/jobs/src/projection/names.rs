@@ -1,4 +1,4 @@
-//! The names of views, which are those of their files.
+//! Names of views, which are also those of their files.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! So many numbers with commas between them.
+//! A fixed number of comma-separated values.
 
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! Where the CT is in the room, and whether a view can see it there.
+//! The pose of the CT in the room, and its visibility in a view.
 
 use crate::error::{Error, Result};
 use crate::listener::{Level, Listener, reading};

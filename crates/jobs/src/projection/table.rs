@@ -1,4 +1,4 @@
-//! A table of views, made of calibrations, other tables and X-ray images of DICOM.
+//! A table of views, from calibrations, other tables and DICOM X-ray images.
 
 use super::names::stem;
 use crate::error::{Error, Result};
@@ -78,7 +78,7 @@ fn read(path: &Path, listener: &dyn Listener) -> Result<Vec<View>> {
         let missing = image.missing_attribute();
         let why = missing.map_or_else(String::new, |m| format!(" (its header lacks {m})"));
         return Err(Error::input(text!(
-            "'{}': nothing says where it was taken from{why}; give a calibration, and this image by `image`",
+            "'{}': its geometry is unknown{why}; give a calibration, and this image by `image`",
             path.display()
         )));
     };

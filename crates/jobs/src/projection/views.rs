@@ -1,4 +1,4 @@
-//! Where views are taken from.
+//! Options for the geometry of views.
 
 use super::names::unique;
 use super::numbers::{Numbers, Whole};
@@ -29,14 +29,14 @@ pub enum Preset {
 #[cfg_attr(feature = "clap", derive(clap::Args), command(next_help_heading = "Views"))]
 #[serde(default)]
 pub struct ViewOptions {
-    /// Views by their names, separated by commas: ap, pa, lateral [default: ap]
+    /// Standard views, separated by commas: ap, pa, lateral [default: ap]
     #[cfg_attr(
         feature = "clap",
         arg(long = "view", value_name = "NAME,...", value_delimiter = ',')
     )]
     #[serde(with = "by_names", rename = "view")]
     pub presets: Vec<Preset>,
-    /// Views of a file: tables `[[view]]` in TOML, MayaCam 2 calibrations, cameras of OpenCV (YAML, XML), projection
+    /// Views from a file: tables `[[view]]` in TOML, MayaCam 2 calibrations, cameras of OpenCV (YAML, XML), projection
     /// matrices of
     /// plastimatch
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
@@ -59,33 +59,33 @@ pub struct Acquisition {
     /// Angle of the gantry of a treatment machine (IEC 61217), degrees
     #[parameter(unit = "DEGREES", least = -360.0, most = 360.0, remedy = "give degrees from -360 to 360")]
     pub gantry: Option<f64>,
-    /// From the source to the isocentre, mm
+    /// Distance from the source to the isocentre, mm
     #[parameter(default = 1000.0, unit = "MM", above = 0.0, remedy = "give millimetres above 0")]
     pub source_to_isocentre: f64,
-    /// From the source to the detector, mm
+    /// Distance from the source to the detector, mm
     #[parameter(
         unit = "MM",
         above = 0.0,
         remedy = "give millimetres above 0",
-        says = "1.5 times as far as the isocentre"
+        says = "1.5 times the distance to the isocentre"
     )]
     pub source_to_detector: Option<f64>,
-    /// The isocentre in the world of the CT, RAS mm
-    #[parameter(says = "the middle of the CT")]
+    /// Isocentre in the world coordinates of the CT, RAS mm
+    #[parameter(says = "the centre of the CT")]
     pub isocentre: Option<Numbers<3>>,
     /// Columns and rows of the detector
     #[parameter(unit = "COLUMNS,ROWS", says = "512,512")]
     pub size: Option<Whole<2>>,
-    /// Size of a pixel, mm
+    /// Pixel size, mm
     #[parameter(
         unit = "MM",
         above = 0.0,
         remedy = "give millimetres above 0",
-        says = "so that the detector shows the whole CT where it is neither turned nor moved"
+        says = "so that the detector shows the whole CT in its original pose"
     )]
     pub pixel: Option<f64>,
-    /// The part of the detector that is taken: the first column and row, and how many; instead of the 'region' of a table of
-    /// views
+    /// Region of the detector to simulate: first column and row, then the numbers of columns and rows; replaces the
+    /// 'region' of a table of views
     #[parameter(unit = "COLUMN,ROW,COLUMNS,ROWS")]
     pub region: Option<Whole<4>>,
 }
@@ -127,7 +127,7 @@ impl ViewOptions {
         ];
         let given: Vec<_> = kinds.iter().filter(|k| k.1).map(|k| Text::option(k.0)).collect();
         if given.len() > 1 {
-            let say = " say different things about where the views are; give one of them";
+            let say = " exclude each other; give one of them";
             return Err(Error::input(Text::joined(given, " and ").and(say)));
         }
         if self.acquisition.has("secondary") && !self.acquisition.has("primary") {
@@ -137,7 +137,7 @@ impl ViewOptions {
         let said = of_file.into_iter().find(|option| self.acquisition.has(option));
         if let (Some(option), true) = (said, self.geometry.is_some()) {
             return Err(Error::input(text!(
-                "`{option}` is said by the file of `geometry`; leave it out"
+                "`{option}` is set by the file of `geometry`; leave it out"
             )));
         }
         let made = self.made()?;

@@ -1,4 +1,4 @@
-//! A job as it runs from files to files: what it reads, stages and writes, and how it ends.
+//! Running a job from files to files: reading, staging, writing and finishing.
 
 use super::Role;
 use super::record::{Clock, Input, inputs, peak_memory, record};

@@ -1,4 +1,4 @@
-//! What jobs share: inputs and outputs, the record and the report, how a run ends.
+//! Shared parts of jobs: inputs and outputs, the record and the report, and the end of a run.
 
 mod files;
 mod record;

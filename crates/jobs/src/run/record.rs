@@ -1,4 +1,4 @@
-//! What every registration leaves in `result.json`.
+//! The part of `result.json` common to all registrations.
 
 use super::{Caller, Role};
 use crate::error::Result;

@@ -170,7 +170,7 @@ impl Job {
         }
         if operands.window % 2 == 0 {
             return Err(Error::input(text!(
-                "`window`: give an odd number, for the image and as many neighbours on each side"
+                "`window`: give an odd number, for the image and the same number of neighbours on each side"
             )));
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! The names of results.
+//! File names of results.
 
 use crate::error::{Error, Result};
 use crate::files;

@@ -1,4 +1,4 @@
-//! What a stack computes, and its options.
+//! The operation of a stack, and its options.
 
 use crate::options::as_text;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! The operators of the library on the files of a job.
+//! The library's operators applied to the files of a job.
 
 use super::names::{beside, result_name};
 use super::{Images, Job, Operands, Operation};

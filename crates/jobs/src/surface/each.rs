@@ -1,4 +1,4 @@
-//! A surface of each of many labels.
+//! Surfaces of many labels, one each.
 
 use super::object::{Object, labels_of, no_label};
 use super::{Job, ObjectOptions, Options};
@@ -104,7 +104,7 @@ impl Job {
         listener: &dyn Listener,
     ) -> Result<Done<SurfacesRecord>> {
         if !self.options.each {
-            return Err(Error::input(text!("say `each` for a surface of each label, in a folder")));
+            return Err(Error::input(text!("give `each` for one surface per label, in a folder")));
         }
         self.check(caller, listener)?;
         let mut clock = Clock::start();

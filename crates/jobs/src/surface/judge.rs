@@ -1,4 +1,4 @@
-//! A surface as it was made, and whether it can be used.
+//! Quality checks and verdict of a surface.
 
 use super::ObjectOptions;
 use crate::error::Result;

@@ -1,4 +1,4 @@
-//! A surface, made and judged.
+//! Making and checking one surface.
 
 use super::judge::{self, Shaped};
 use super::object::Object;
@@ -39,7 +39,7 @@ impl Making<'_> {
         if flat && (shape.triangles.is_some() || shape.keep.is_some()) {
             let option = if shape.keep.is_some() { "keep" } else { "triangles" };
             return Err(Error::input(text!(
-                "'{}': an image of two dimensions has outlines, and `{option}` is for triangles; leave it out",
+                "'{}': a 2D image has outlines, and `{option}` is for triangles; leave it out",
                 self.path.display()
             )));
         }
@@ -101,7 +101,7 @@ impl Making<'_> {
             let found = around(soft.values())?;
             if found.is_empty() {
                 return Err(Error::input(text!(
-                    "'{}': nothing is left of what the surface is of, smoothed by `sigma` = {} mm; give less",
+                    "'{}': nothing is left after smoothing by `sigma` = {} mm; give less",
                     self.path.display(),
                     shape.sigma
                 )));

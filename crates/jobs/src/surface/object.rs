@@ -1,4 +1,4 @@
-//! The voxels that a surface is around.
+//! The voxels enclosed by a surface.
 
 use super::options::ObjectOptions;
 use crate::error::{Error, Result};

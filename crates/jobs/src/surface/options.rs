@@ -1,4 +1,4 @@
-//! What a surface is of, and how it is made.
+//! Options of surfaces: the object, and how its surface is made.
 
 use crate::error::{Error, Result};
 use crate::options::refuse;
@@ -38,16 +38,16 @@ pub struct ObjectOptions {
     /// each
     #[parameter(default = Vec::new(), unit = "N,...")]
     pub label: Vec<i32>,
-    /// Value of an image: the surface is around what is at least as large
+    /// Isovalue of an image: the surface encloses values at or above it
     #[parameter(unit = "VALUE")]
     pub level: Option<f64>,
-    /// The surface is around what is at most as large as --level
+    /// Enclose values at or below --level instead
     #[parameter(default = false)]
     pub below: bool,
-    /// Keep the largest part alone; parts are connected through sides of voxels
+    /// Keep only the largest connected component (face connectivity)
     #[parameter(default = false)]
     pub largest_component: bool,
-    /// Fill cavities: what is enclosed is no longer outside
+    /// Fill enclosed cavities
     #[parameter(default = false)]
     pub fill_holes: bool,
 }
@@ -61,7 +61,7 @@ impl ObjectOptions {
                 "`each` is for labels, and `level` is given; leave one of them out"
             ))),
             (true, None) if !each => Err(Error::input(text!(
-                "say what the surface is of: `label` N of a label map, or `level` VALUE of an image"
+                "give `label` N of a label map, or `level` VALUE of an image"
             ))),
             (false, Some(_)) => Err(Error::input(text!(
                 "both `label` and `level` are given; leave one of them out"
@@ -75,10 +75,11 @@ impl ObjectOptions {
 /// How it is made.
 #[derive(Debug, Clone, Copy, PartialEq, Parameters)]
 pub struct ShapeOptions {
-    /// Smooth voxels first by a Gaussian of this standard deviation, mm: takes stairs off, and thin parts with them
+    /// Standard deviation of a Gaussian that smooths the voxels first, mm; removes staircase artefacts, but also thin
+    /// parts
     #[parameter(default = 0.0, unit = "MM", least = 0.0, remedy = "give 0 or more, mm")]
     pub sigma: f64,
-    /// Iterations of smoothing that does not shrink (Taubin)
+    /// Iterations of non-shrinking (Taubin) smoothing
     #[parameter(
         most = MOST_SMOOTHING,
         remedy = "give at most 1000 iterations",
@@ -88,12 +89,12 @@ pub struct ShapeOptions {
     /// Most triangles
     #[parameter(least = 4, remedy = "give at least 4, as a tetrahedron has", says = "all of them")]
     pub triangles: Option<usize>,
-    /// The part of the triangles that is kept, such as 0.25
+    /// Fraction of the triangles to keep, such as 0.25
     #[parameter(
         unit = "PART",
         above = 0.0,
         most = 1.0,
-        remedy = "give a part above 0 and at most 1"
+        remedy = "give a fraction above 0 and at most 1"
     )]
     pub keep: Option<f64>,
 }
@@ -128,7 +129,7 @@ impl ShapeOptions {
 pub struct OfJob;
 
 impl UseOf<ObjectOptions> for OfJob {
-    const HEADING: &'static str = "What the surface is of";
+    const HEADING: &'static str = "Object";
 }
 
 impl UseOf<ShapeOptions> for OfJob {
@@ -148,11 +149,10 @@ pub struct Options {
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub shape: Given<ShapeOptions, OfJob>,
-    /// A surface of each label of --label, or of every label but 0 without it; OUTPUT is the folder
-    /// that they go to
+    /// One surface for each label of --label, or without it for each non-zero label; OUTPUT is the folder for them
     #[cfg_attr(feature = "clap", arg(long, help_heading = "Output"))]
     pub each: bool,
-    /// Format of the meshes of --each, as the ending of their names: gii, surf.gii, vtk, vtp, stl or ply
+    /// Format of the meshes of --each, as a file extension: gii, surf.gii, vtk, vtp, stl or ply
     /// [default: gii, of outlines vtk]
     #[cfg_attr(feature = "clap", arg(long, value_name = "ENDING", help_heading = "Output"))]
     pub format: Option<String>,
@@ -160,7 +160,7 @@ pub struct Options {
     /// table, ITK-SNAP's label descriptions, or CSV or TSV with a number and a name in each line
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE", help_heading = "Output"))]
     pub label_names: Option<PathBuf>,
-    /// Space of a VTK, STL or PLY file, which states it; other formats have their own [default: ras]
+    /// World coordinates of a VTK, STL or PLY file, stated in the file; other formats prescribe theirs [default: ras]
     #[cfg_attr(feature = "clap", arg(long, value_name = "SPACE", help_heading = "Output"))]
     pub space: Option<Space>,
     /// Write a report beside the surface: MESH.html, or with --each report.html
@@ -236,7 +236,7 @@ impl Options {
         let format = MeshFormat::from_path(output)?;
         if flat && !format.holds_lines() {
             return Err(Error::input(text!(
-                "'{}': an image of two dimensions has outlines, and {format} holds no lines; write .vtk, .vtp or .ply",
+                "'{}': a 2D image has outlines, and {format} holds no lines; write .vtk, .vtp or .ply",
                 output.display()
             )));
         }

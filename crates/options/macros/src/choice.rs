@@ -201,7 +201,7 @@ fn values(kind: &syn::Ident) -> TokenStream {
                     names.collect::<::std::vec::Vec<_>>().join(", ")
                 };
                 let found = <Self as #choice>::named(text);
-                found.ok_or_else(|| ::std::format!("'{text}' is none of {}", known()))
+                found.ok_or_else(|| ::std::format!("'{text}' is not one of {}", known()))
             }
 
             fn text(&self) -> ::std::string::String {

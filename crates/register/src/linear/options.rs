@@ -109,11 +109,11 @@ text_value!(AngleSteps, "COARSE,FINE");
 /// The rotations that a full search tries.
 #[derive(Debug, Clone, Copy, PartialEq, Parameters)]
 pub struct FullSearch {
-    /// Rotations about x, y and z that a full search tries, degrees: one number A for -A:A about every axis, or three, each
-    /// a number A or a range MIN:MAX, such as `30,30,-180:180`
+    /// Rotations about x, y and z covered by a full search, degrees: one number A for -A:A about every axis, or three
+    /// values, each a number A or a range MIN:MAX, such as `30,30,-180:180`
     #[parameter(default = Angles([[-180.0, 180.0]; 3]), says = "180")]
     pub search_angles: Angles,
-    /// Steps of the coarse and of the fine rotation search, degrees
+    /// Steps of the coarse and the fine rotation search, degrees
     #[parameter(default = AngleSteps([60.0, 18.0]))]
     pub search_steps: AngleSteps,
 }
@@ -228,25 +228,26 @@ pub struct AffineOptions {
     /// Sample spacing of each resolution level, coarse to fine, mm
     #[parameter(says = "8,4,2,1, adapted to images much smaller or larger than a head")]
     pub levels: Option<Levels>,
-    /// Width of the border of the moving image within which voxels count less, mm; 0 for none
+    /// Width of the border of the moving image in which voxels are down-weighted, mm; 0 for none
     ///
     /// Section 5.3 of Li et al. (2015). Narrower borders let alignments gain by what they push over the edge.
     #[parameter(
         unit = "MM",
         least = 0.0,
         remedy = "give a length in mm, 0 or more",
-        says = "a fortieth of the middle one of its extents, 5 for a head"
+        says = "1/40 of the median of its extents; 5 for a head"
     )]
     pub apodise: Option<f64>,
-    /// Whether a bad result makes it try another cost, a local search from the headers, and fewer degrees of freedom, and
-    /// take the result under which the images agree most; the record says what was tried
+    /// Whether to respond to a bad result by also trying another cost, a local search from the headers, and fewer
+    /// degrees of freedom, and to keep the result with the best agreement of the images; the record lists what was
+    /// tried
     pub rescue: Rescue,
     /// How the minimum of the cost is found from each candidate.
     #[parameter(skip)]
     pub optimiser: OptimiserKind,
-    /// How the sums of cr, ncc and ssd are made: conflict_free, direct, and on a GPU also fixed_point, warp_aggregated,
-    /// global_merge, and, for comparison only as their last digits differ from run to run, global_atomic, shared_atomic,
-    /// shared_merge, shared_warp
+    /// How the sums of cr, ncc and ssd are accumulated: conflict_free, direct, and on a GPU also fixed_point,
+    /// warp_aggregated, global_merge, and, for comparison only, because their last digits differ between runs,
+    /// global_atomic, shared_atomic, shared_merge, shared_warp
     #[parameter(says = "conflict_free")]
     pub scheme: Option<Scheme>,
     /// How joint histograms are made.

@@ -174,8 +174,8 @@ fn pairs_only(name: &'static str) -> OptionError {
 #[derive(Debug, Clone, PartialEq, Parameters)]
 #[parameters(made_at_run_time)]
 pub struct Multiscale {
-    /// Scales and their maximum numbers of iterations, coarse to fine: `2x100` is at most 100 iterations with voxels twice
-    /// as long
+    /// Scales and their maximum numbers of iterations, coarse to fine: `2x100` is at most 100 iterations at twice the
+    /// voxel size
     #[parameter(default = Schedule::usual(), heading = "Schedule",
         says = "4x100,2x100,1x50; for an atlas 4x50,2x50,1x25")]
     pub schedule: Schedule,

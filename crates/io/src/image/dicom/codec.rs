@@ -1,4 +1,4 @@
-//! Frames that are packed on their own: run lengths, JPEG and JPEG 2000.
+//! Compressed frames: run-length encoding, JPEG and JPEG 2000.
 
 use super::header::Layout;
 use super::tags::Packing;

@@ -1,4 +1,4 @@
-//! Files that are copies of one image.
+//! Detection of files that are copies of one image.
 
 use super::dataset::Pixels;
 use super::header::Header;

@@ -1,4 +1,4 @@
-//! What distinguishes frames that lie at one place: times, echoes, directions of diffusion, kinds.
+//! Attributes that tell apart frames at the same position: times, echoes, diffusion directions, image types.
 
 use super::dataset::DataSet;
 use super::ge;

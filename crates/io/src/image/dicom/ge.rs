@@ -1,4 +1,4 @@
-//! What GE scanners write beside the standard.
+//! Private attributes of GE scanners.
 
 use super::dataset::DataSet;
 use super::header::Frame;

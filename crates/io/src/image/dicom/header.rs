@@ -1,4 +1,4 @@
-//! What the header of a DICOM file says of its frames.
+//! The description of the frames in the header of a DICOM file.
 
 use super::codec;
 use super::dataset::{self, DataSet, Parsed, Pixels};

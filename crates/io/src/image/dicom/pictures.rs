@@ -1,4 +1,4 @@
-//! The frames of one file as pictures, for files that are no slices of a volume: X-ray images.
+//! The frames of one file as 2D images, for files that are not slices of a volume: X-ray images.
 
 use super::dataset::{self, DataSet};
 use super::header::{DARK, Header, Layout};

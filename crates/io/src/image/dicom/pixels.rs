@@ -1,4 +1,4 @@
-//! From the bytes of a frame to values.
+//! Decoding the pixel values of a frame.
 
 use super::codec::{self, Damage};
 use super::dataset::Pixels;

@@ -1,4 +1,4 @@
-//! Which files belong together, and which of several series is meant.
+//! Grouping files into series, and selecting one of several.
 
 use super::copies;
 use super::header::{Frame, Header};

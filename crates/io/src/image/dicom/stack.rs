@@ -1,4 +1,4 @@
-//! From the places of slices to a grid.
+//! The grid of a stack of slices, from their positions.
 
 use super::distinct;
 use super::header::Frame;
@@ -143,7 +143,7 @@ fn line(
     if aside > UNEVEN * extent / (slices.len() - 1) as f64 || tilt < 0.5 {
         return Err((
             format!(
-                "the slices are not on a straight line: they are up to {aside:.3} mm beside it"
+                "the slices are not on a straight line: they deviate from it by up to {aside:.3} mm"
             ),
             "this is not a stack of parallel slices of one scan; choose the files that are".into(),
         ));
@@ -247,7 +247,7 @@ fn steps(
     if aside > UNEVEN * unit {
         return Err((
             format!(
-                "the slices are not on a straight line: they are up to {aside:.3} mm beside it"
+                "the slices are not on a straight line: they deviate from it by up to {aside:.3} mm"
             ),
             "this is not a stack of parallel slices of one scan; choose the files that are".into(),
         ));

@@ -1,4 +1,4 @@
-//! The attributes that are looked at, and transfer syntaxes (DICOM PS3.6 and PS3.5, annex A).
+//! The attributes and transfer syntaxes that are used (DICOM PS3.6 and PS3.5, annex A).
 
 /// Group in the upper, element in the lower 16 bits.
 pub(crate) type Tag = u32;

@@ -1,4 +1,4 @@
-//! When each slice of a volume was acquired.
+//! Acquisition times of the slices of a volume.
 
 use super::dataset::{self, DataSet};
 use super::distinct::distinction;

@@ -1,4 +1,4 @@
-//! Slices of nuclear medicine in one file, which has the place of the first alone.
+//! Nuclear medicine slices in one file, which gives the position of the first only.
 
 use super::dataset::DataSet;
 use super::tags;

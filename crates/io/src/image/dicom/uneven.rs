@@ -1,4 +1,4 @@
-//! Slices at uneven distances as an even stack, linearly interpolated.
+//! Resampling unevenly spaced slices to even spacing by linear interpolation.
 
 /// Where an interpolated slice lies.
 #[derive(Debug, Clone, Copy, PartialEq)]

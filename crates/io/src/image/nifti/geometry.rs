@@ -1,4 +1,4 @@
-//! Where the voxels are: qform, sform, or what is assumed without them.
+//! Geometry of NIfTI images: qform, sform, or the default without them.
 
 use super::super::info::GridSource;
 use super::header::{NiftiHeader, Version};

@@ -1,4 +1,4 @@
-//! Where the chunks of a dataset of one axis are.
+//! Locating the chunks of a one-dimensional dataset.
 
 use super::group::Node;
 use super::input::{Cursor, Input, Outcome, UNDEFINED, damaged, unsupported};

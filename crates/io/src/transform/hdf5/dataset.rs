@@ -1,4 +1,4 @@
-//! Datasets of one axis: numbers and texts.
+//! One-dimensional datasets of numbers or strings.
 
 use super::chunks::{self, Chunk};
 use super::input::{Cursor, Fault, Input, Outcome, UNDEFINED, damaged, unsupported};
@@ -328,7 +328,7 @@ fn filters(message: &[u8]) -> Outcome<bool> {
         c.skip(4 * (values + if version == 1 { values % 2 } else { 0 }))?;
         if id != 1 || count > 1 {
             return unsupported(format!(
-                "its values went through the filter {id} of HDF5; deflate (1) alone is read"
+                "its values went through the filter {id} of HDF5; only deflate (1) is supported"
             ));
         }
     }

@@ -1,4 +1,4 @@
-//! What a group holds: names and the addresses of objects.
+//! The members of a group: names and object addresses.
 //!
 //! Names are in messages of the group's header (few of them), in a heap of their own (many, see
 //! [`dense`]), or, in older files, in a symbol table.

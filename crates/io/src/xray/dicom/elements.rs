@@ -1,4 +1,4 @@
-//! Elements of DICOM data sets as they are written: explicit kinds, little-endian (PS3.5, 7.1.2).
+//! Writing elements of DICOM data sets: explicit VR, little-endian (PS3.5, 7.1.2).
 
 /// Elements in the order of their tags.
 #[derive(Debug, Default)]

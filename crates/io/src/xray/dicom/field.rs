@@ -1,4 +1,4 @@
-//! How a picture was turned after the detector had it (PS3.3, C.8.11.4).
+//! Rotation and flips of an image relative to the detector (PS3.3, C.8.11.4).
 
 use crate::error::{Result, shorten};
 use crate::image::Oddity;
@@ -24,7 +24,7 @@ impl Field {
         let turned = file.exactly::<1>(tags::VIEW_ROTATION)?.map_or(0.0, |[degrees]| degrees);
         let Some(quarters) = [0.0, 90.0, 180.0, 270.0].iter().position(|&v| v == turned) else {
             return Ok(Err(format!(
-                "FieldOfViewRotation (0018,7032) is {turned}, and 0, 90, 180 and 270 are understood alone"
+                "FieldOfViewRotation (0018,7032) is {turned}; only 0, 90, 180 and 270 are supported"
             )));
         };
         let mirrored = match file.text(tags::VIEW_FLIP).as_deref() {
@@ -32,7 +32,7 @@ impl Field {
             Some("YES") => true,
             Some(other) => {
                 return Ok(Err(format!(
-                    "FieldOfViewHorizontalFlip (0018,7034) is '{}', and YES and NO are understood alone",
+                    "FieldOfViewHorizontalFlip (0018,7034) is '{}'; only YES and NO are supported",
                     shorten(other)
                 )));
             }

@@ -133,7 +133,7 @@ fn gantry(file: &Pictures<'_>) -> Result<Found<XrayGeometry>> {
 /// What of a treatment machine is not as [`Gantry`] has it.
 fn unusual(file: &Pictures<'_>) -> Result<Option<String>> {
     if let Some(position) = file.text(tags::PATIENT_POSITION).filter(|p| p != "HFS") {
-        return Ok(Some(format!("the patient lies as {position}, and HFS is understood alone")));
+        return Ok(Some(format!("the patient lies as {position}; only HFS is supported")));
     }
     if let Some(axes) = file.exactly::<6>(tags::IMAGE_ORIENTATION_IEC)? {
         let usual = [1.0, 0.0, 0.0, 0.0, -1.0, 0.0];

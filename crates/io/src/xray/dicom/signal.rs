@@ -1,4 +1,4 @@
-//! What pixels say of the X-rays that arrived (PS3.3, C.8.7.1.1.2 and C.8.11.3.1.2).
+//! The relation of pixel values to X-ray intensity (PS3.3, C.8.7.1.1.2 and C.8.11.3.1.2).
 
 use crate::error::{Result, shorten};
 use crate::image::Oddity;

@@ -1,4 +1,4 @@
-//! Whose images are, and which of them belong together.
+//! The patient and study of images.
 
 use crate::error::Result;
 use crate::image::dicom::{Pictures, tags};

@@ -1,4 +1,4 @@
-//! The ways to say where source and detector are, in RAS.
+//! The ways of specifying the geometry of source and detector, in RAS.
 
 use voxalign_image::{CArm, Gantry, ImageError, Matrix3, Matrix3x4, Vector3, XrayGeometry};
 

@@ -1,4 +1,4 @@
-//! Where views were taken from: tables of views, and calibrations of other programs.
+//! Geometry of views: tables of views, and calibrations of other programs.
 //!
 //! A table of views is a TOML file with a `[[view]]` for each:
 //!
@@ -18,7 +18,7 @@
 //!
 //! What says where source and detector are is one of:
 //!
-//! | keys | what they are |
+//! | keys | meaning |
 //! |---|---|
 //! | `source`, `origin`, `column`, `row` | the source, the centre of the first pixel, the steps to the next column and row, mm |
 //! | `source_to_isocentre`, `source_to_detector`, `isocentre`, `primary`, `secondary`, `pixel`, and possibly `centre` | a [`CArm`](voxalign_image::CArm) |
@@ -159,7 +159,9 @@ impl View {
         let Some(form) = &self.form else {
             let remedy =
                 "give 'source', 'primary', 'gantry', 'K' or 'projection' and what belongs to it";
-            return Err(self.label.error("nothing says where source and detector are", remedy));
+            return Err(self
+                .label
+                .error("the positions of source and detector are missing", remedy));
         };
         let dims = match (self.size, image) {
             (Some([c, r]), Some([columns, rows])) if [c, r] != [columns, rows] => {

@@ -97,7 +97,7 @@ impl Storage {
             [one] => Ok(Some(one)),
             [a, b, ..] => {
                 let [a, b] = [a, b].map(|node| shorten(&node.name));
-                let problem = format!("there are '{a}' and '{b}', which say the same");
+                let problem = format!("there are both '{a}' and '{b}', which mean the same");
                 Err(self.label.error(problem, "take one of them out"))
             }
         }
@@ -194,7 +194,7 @@ impl Storage {
     /// Where the camera is by the only board that was seen.
     fn board(&self) -> Result<([&str; 2], Matrix3<f64>, Vector3<f64>)> {
         let Some(node) = self.find(&[BOARDS])? else {
-            return Err(self.label.error("nothing says where the camera is", SHAPE));
+            return Err(self.label.error("the position of the camera is missing", SHAPE));
         };
         let remedy =
             "give 'R' and 'T', or 'rvec' and 'tvec', of the one that all cameras saw as the world";

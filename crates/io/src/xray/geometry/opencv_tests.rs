@@ -161,7 +161,7 @@ fn what_is_wrong_is_named() {
         (
             "flags: 0",
             "K: [ 1 ]",
-            "there are 'K' and 'camera_matrix', which say the same; take one of them out",
+            "there are both 'K' and 'camera_matrix', which mean the same; take one of them out",
         ),
         (
             "rows: 3\n   cols: 3",
@@ -190,7 +190,11 @@ fn what_is_wrong_is_named() {
         ("[ 10., -20., 900. ]", &format!("[ {long} ]"), "'tvec' has more than 64 numbers"),
         ("tvec:", "tvec2:", "'rvec' is there, and no translation ('T' or 'tvec')"),
         (rvec, "", "'tvec' is there, and no rotation ('R' or 'rvec')"),
-        (&YAML[YAML.find("rvec").unwrap()..], "", "nothing says where the camera is; a camera has"),
+        (
+            &YAML[YAML.find("rvec").unwrap()..],
+            "",
+            "the position of the camera is missing; a camera has",
+        ),
         (rvec, "R: [ 2, 0, 0, 0, 1, 0, 0, 0, 1 ]\n", "'R' is not a rotation: it is off by 3.0000"),
         (
             rvec,

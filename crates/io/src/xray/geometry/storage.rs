@@ -1,4 +1,4 @@
-//! Files of OpenCV's `cv::FileStorage`, as far as cameras need them: the outermost nodes of YAML and XML.
+//! The subset of OpenCV's `cv::FileStorage` needed for cameras: the top-level nodes of YAML and XML.
 
 use crate::error::{IoError, Result, shorten};
 use quick_xml::events::Event;

@@ -99,7 +99,7 @@ fn view(path: &Path, number: usize, table: &Table) -> Result<View> {
     };
     if let Some(other) = table.keys().find(|key| !known().any(|known| known == key)) {
         if kind.is_none() && ARM.contains(&other.as_str()) {
-            let problem = format!("it has '{other}', and nothing that says the angle of a machine");
+            let problem = format!("it has '{other}', but no angle of a machine");
             return Err(label.error(problem, ONE));
         }
         let all: Vec<String> = known().map(|key| format!("'{key}'")).collect();
@@ -122,7 +122,7 @@ fn view(path: &Path, number: usize, table: &Table) -> Result<View> {
     }
     let Some(kind) = kind else {
         if view.image.is_none() {
-            return Err(label.error("nothing says where source and detector are", ONE));
+            return Err(label.error("the positions of source and detector are missing", ONE));
         }
         return Ok(view);
     };

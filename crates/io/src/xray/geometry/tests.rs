@@ -169,7 +169,7 @@ fn images_say_the_size() {
     let view = one("image = '/abs/a.dcm'");
     assert!(!view.has_geometry() && view.image.as_deref() == Some(Path::new("/abs/a.dcm")));
     let said = view.geometry(Some([4, 4])).unwrap_err().to_string();
-    assert!(said.contains("nothing says where source and detector are"), "{said}");
+    assert!(said.contains("the positions of source and detector are missing"), "{said}");
     let view = one(&format!("{ARM}gantry = 0"));
     let said = view.geometry(Some([768, 1024])).unwrap_err().to_string();
     assert!(said.contains("the size is 1024 x 768 pixels, and the image has 768 x 1024"), "{said}");
@@ -248,7 +248,7 @@ fn what_is_wrong_is_named() {
             "'secondary = \"up\"' is not a number; give an angle in degrees",
         ),
         (arm.replace("primary = 30\n", ""), "a C-arm needs 'primary', which is missing"),
-        (ARM.to_owned(), "it has 'isocentre', and nothing that says the angle of a machine"),
+        (ARM.to_owned(), "it has 'isocentre', but no angle of a machine"),
         (
             format!("{camera}pixel = 0.5"),
             "by the lengths in 'K' the detector is 1000.0 and 1250.0 mm away",
@@ -277,7 +277,7 @@ fn what_is_wrong_is_named() {
             "projection = [[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]\nsize = [4, 4]".into(),
             "cannot be inverted",
         ),
-        ("size = [4, 4]".into(), "nothing says where source and detector are; give one of"),
+        ("size = [4, 4]".into(), "the positions of source and detector are missing; give one of"),
         ("image = 'a.png'\nsouce = [1, 2, 3]".into(), "a view without geometry has no key 'souce'"),
     ];
     for (text, said) in cases {
@@ -322,10 +322,10 @@ fn mayacams() {
         assert!((geometry.source_to_detector() - 1.5 * geometry.source().norm()).abs() < 1e-6);
     }
     for (from, to, said) in [
-        ("640,480", "640", "line 2: '640' are no 2 numbers of 'image size'"),
+        ("640,480", "640", "line 2: '640' is not 2 numbers of 'image size'"),
         ("640,480", "640,4.5", "the image size is 640 x 4.5"),
         ("640,480", "640,0", "the image size is 640 x 0"),
-        ("10\n-20", "nan\n-20", "line 15: 'nan' are no 1 numbers"),
+        ("10\n-20", "nan\n-20", "line 15: 'nan' is not 1 numbers"),
         ("-20\n900\n", "-20\n", "line 14: the block 'translation' is cut short"),
         ("rotation", "rotations", "line 9: 'rotations' is not a block of a MayaCam 2 file"),
         ("rotation\n1,0,0", "rotation\n2,0,0", "'rotation' is not a rotation"),

@@ -1,4 +1,4 @@
-//! Calibrations of other programs, as text.
+//! Text calibrations of other programs.
 
 use super::form::Form;
 use super::table::camera_of;
@@ -72,7 +72,7 @@ pub(super) fn mayacam(path: &Path, text: &str) -> Result<View> {
                 Some(numbers) => found[block].extend(numbers),
                 None => {
                     let line = shorten(line.trim());
-                    return wrong(at, format!("'{line}' are no {columns} numbers of '{name}'"));
+                    return wrong(at, format!("'{line}' is not {columns} numbers of '{name}'"));
                 }
             }
         }

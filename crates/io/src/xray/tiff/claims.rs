@@ -1,4 +1,4 @@
-//! What the directories of a TIFF file claim, looked at before anything is read by it.
+//! Validation of the directories of a TIFF file before anything else is read.
 
 use crate::error::{IoError, Result};
 use crate::source::{SeekRead, Source};

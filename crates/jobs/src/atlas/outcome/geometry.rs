@@ -1,4 +1,4 @@
-//! What an atlas of anatomies has beside images: its files, how far the subjects are from it, and how much it varies.
+//! Shapes of an atlas of anatomies: files, distances of the subjects from it, and variability.
 
 use crate::anatomy::{
     Subject as Anatomy, extension, follows, marks_at, shape_record, write_list, write_mesh,

@@ -1,4 +1,4 @@
-//! What is written and told of every atlas, whether it stands alone or along a covariate.
+//! Outputs and messages shared by single atlases and those along a covariate.
 
 pub(super) mod geometry;
 pub(super) mod subjects;

@@ -1,4 +1,4 @@
-//! What is written for each subject.
+//! Outputs written for each subject.
 
 use super::geometry::{SHAPES, Variation, of_subject};
 use crate::atlas::study::{Prepared, Study};

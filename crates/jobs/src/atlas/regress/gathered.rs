@@ -1,4 +1,4 @@
-//! What gathers for the subjects of one atlas of a regression.
+//! Data collected for the subjects of one atlas of a regression.
 
 use super::super::outcome::subjects::subject;
 use super::super::study::{Prepared, Study};

@@ -1,4 +1,4 @@
-//! The atlas at several values of a covariate.
+//! Atlases at several values of a covariate.
 
 mod gathered;
 mod volumes;

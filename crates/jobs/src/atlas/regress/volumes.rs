@@ -1,4 +1,4 @@
-//! Volumes of a regression as a table.
+//! The table of label volumes of a regression.
 
 use crate::error::{Error, Result};
 use voxalign_report::regression::RegressionRecord;

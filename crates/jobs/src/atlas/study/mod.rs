@@ -1,4 +1,4 @@
-//! Subjects in a common space, ready for atlases of all or any of them.
+//! Subjects in a common space, ready for atlases of any subset of them.
 
 mod source;
 

@@ -1,4 +1,4 @@
-//! The subjects of an atlas as files.
+//! The files of the subjects of an atlas.
 
 use crate::anatomy::{self, Subject as Anatomy};
 use crate::error::{Error, Result};

@@ -130,7 +130,7 @@ pub struct Lddmm {
         heading = "Smoothness"
     )]
     pub lddmm_sigma: f64,
-    /// What is kept of the path over time; with less, half precision changes the result in its last digits
+    /// How the path over time is stored; half precision changes the last digits of the result
     #[parameter(default = Storage::Full)]
     pub path_storage: Storage,
 }

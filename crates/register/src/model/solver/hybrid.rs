@@ -25,7 +25,7 @@ pub struct Hybrid {
     #[parameter(flatten)]
     pub operator: Operator,
     /// Maximum number of iterations per velocity
-    #[parameter(default = None, least = 1, says = "2 sweeps, or 4 conjugate gradients with beta", remedy = "give a number of 1 or more")]
+    #[parameter(default = None, least = 1, says = "2 sweeps, or 4 conjugate gradient iterations with beta", remedy = "give a number of 1 or more")]
     pub solver_iterations: Option<usize>,
 }
 

@@ -21,7 +21,7 @@ pub struct Operator {
     /// Weight of the gradient of the divergence
     #[parameter(default = 0.0, unit = "B", least = 0.0)]
     pub beta: f64,
-    /// Weight of the velocity itself; above 0 with periodic boundaries, or without a Laplacian
+    /// Weight of the velocity itself; must be above 0 with periodic boundaries or without a Laplacian
     #[parameter(default = 0.001, unit = "C", least = 0.0)]
     pub gamma: f64,
     /// Boundary condition of the operator

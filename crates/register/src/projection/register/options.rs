@@ -117,7 +117,7 @@ pub struct PoseOptions {
     /// How the minimum of the cost is found.
     #[parameter(skip)]
     pub optimiser: OptimiserKind,
-    /// Fraction of the pixels that is compared, drawn at random, such as 0.05
+    /// Fraction of the pixels to compare, drawn at random, such as 0.05
     ///
     /// At least 1024 pixels at each scale. [Stages](crate::search::StageRecord::samples) say how many were.
     #[parameter(
@@ -128,13 +128,13 @@ pub struct PoseOptions {
         says = "up to 16384 pixels of each view"
     )]
     pub sampling: Option<f64>,
-    /// Draw other pixels for each evaluation of the cost
+    /// Draw new pixels for each evaluation of the cost
     #[parameter(default = false)]
     pub redraw: bool,
-    /// Search range around the start, along and about each axis, mm and degrees; also the range within which competing
-    /// poses around the result are looked for
+    /// Search range around the start, along and about each axis, mm and degrees; also the range around the result that
+    /// is searched for competing poses
     pub range: PoseRange,
-    /// Number of poses within the search range from which the search starts; 1 for a local search from the start
+    /// Number of starting poses within the search range; 1 for a local search from the start
     ///
     /// A full search looks at thousands of them.
     #[parameter(
@@ -145,20 +145,20 @@ pub struct PoseOptions {
         remedy = "give 1 to 100000"
     )]
     pub starts: usize,
-    /// Pixel sizes of the levels, projected to the CT, coarse to fine, mm
-    #[parameter(says = "down to the voxels of the CT, each half of the one before")]
+    /// Pixel size of each level, at the CT, coarse to fine, mm
+    #[parameter(says = "down to the voxel size of the CT, halving at each level")]
     pub levels: Option<Levels>,
-    /// Part of the geometry of each view that is refined together with the pose; needs two views or more
+    /// Geometry of each view to refine together with the pose; needs at least two views
     ///
     /// A [`Tracker`](super::Tracker) refines nothing.
     #[parameter(unit = "WHAT", says = "nothing")]
     pub refine: Option<Refinement>,
-    /// What happens to pixels that show what the CT does not: metal, markers, text
+    /// Treatment of pixels that show what the CT lacks: metal, markers, text
     ///
     /// A [`Tracker`](super::Tracker) looks for them in frames that would be lost.
     #[parameter(unit = "WHAT")]
     pub metal: Metal,
-    /// What happens to values that are not attenuations, but increase or decrease with them
+    /// Treatment of values that are not attenuations but a monotonic function of them
     ///
     /// A [`Tracker`](super::Tracker) straightens those of frames that would be lost.
     #[parameter(unit = "WHAT")]

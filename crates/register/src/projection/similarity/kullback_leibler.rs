@@ -5,7 +5,7 @@ use voxalign_options::Parameters;
 /// Images as distributions.
 #[derive(Debug, Clone, Copy, PartialEq, Parameters)]
 pub struct KullbackLeibler {
-    /// What is added to each pixel, as a part of the mean of its image
+    /// Offset added to each pixel, as a fraction of the mean of its image
     #[parameter(default = 1e-3, unit = "PART", above = 0.0, most = 1.0)]
     pub floor: f64,
 }

@@ -7,7 +7,7 @@ use voxalign_options::Parameters;
 /// Structure in a difference image.
 #[derive(Debug, Clone, Copy, PartialEq, Parameters)]
 pub struct PatternIntensity {
-    /// Radius within which pixels are compared with their neighbours, pixels
+    /// Radius of the neighbourhood that each pixel is compared with, pixels
     #[parameter(
         default = 3,
         unit = "PIXELS",
@@ -16,7 +16,7 @@ pub struct PatternIntensity {
         what = "whole number of pixels"
     )]
     pub radius: usize,
-    /// Difference of neighbours that counts as structure, in standard deviations of the images
+    /// Difference between neighbours that counts as structure, in standard deviations of the images
     #[parameter(default = 0.2, above = 0.0)]
     pub sigma: f64,
 }

@@ -31,10 +31,10 @@ enum Stage {
 /// Simulated annealing.
 #[derive(Debug, Clone, Copy, PartialEq, Parameters)]
 pub struct Annealing {
-    /// First temperature, in mean differences of the cost between the start and points near it
+    /// Initial temperature, in units of the mean cost difference between the start and points near it
     #[parameter(default = 2.0, above = 0.0)]
     pub temperature: f64,
-    /// Last temperature, as a part of the first
+    /// Final temperature, as a fraction of the initial one
     #[parameter(default = 1e-2, unit = "PART", above = 0.0, below = 1.0)]
     pub cooling: f64,
 }

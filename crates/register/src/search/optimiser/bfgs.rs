@@ -12,7 +12,8 @@ use voxalign_options::Parameters;
 /// The method of Broyden, Fletcher, Goldfarb and Shanno.
 #[derive(Debug, Clone, Copy, PartialEq, Parameters)]
 pub struct Bfgs {
-    /// Part of the slope at the start of a line search that may be left at its end (the curvature condition of Wolfe)
+    /// Constant of the Wolfe curvature condition: fraction of the initial slope that may remain at the end of a line
+    /// search
     #[parameter(default = 0.9, unit = "PART", above = ARMIJO, below = 1.0)]
     pub wolfe: f64,
 }

@@ -77,7 +77,7 @@ impl Strategy {
 /// Covariance matrix adaptation.
 #[derive(Debug, Clone, Copy, PartialEq, Parameters)]
 pub struct CmaEs {
-    /// Number of points of each generation
+    /// Population size: points per generation
     #[parameter(
         unit = "COUNT",
         least = 4,

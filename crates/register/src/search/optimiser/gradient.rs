@@ -17,7 +17,7 @@ const EXPANSION: f64 = 2.0;
 /// Gradient descent.
 #[derive(Debug, Clone, Copy, PartialEq, Parameters)]
 pub struct Gradient {
-    /// Number of the last costs of which the largest bounds the next; 1 for a cost that never rises
+    /// Number of previous costs whose maximum bounds the next one (non-monotone line search); 1 for monotone descent
     #[parameter(default = 10, unit = "COUNT", least = 1, most = 1000)]
     pub history: usize,
 }

@@ -34,7 +34,7 @@ enum Stage {
 /// The method of Levenberg and Marquardt.
 #[derive(Debug, Clone, Copy, PartialEq, Parameters)]
 pub struct LevenbergMarquardt {
-    /// Damping of the first step, as a part of the diagonal of the curvature
+    /// Initial damping, as a fraction of the diagonal of the approximate Hessian
     #[parameter(default = 1e-3, unit = "PART", least = LEAST, most = MOST, remedy = "give a number from 1e-12 to 1e12")]
     pub damping: f64,
 }

@@ -312,7 +312,7 @@ mod tests {
             ("population", "4 + 3 ln n for n parameters: 9 for 6, 11 for 12"),
             ("temperature", "2"),
             ("cooling", "0.01"),
-            ("particles", "8 to 22: a 32nd of the most evaluations, at least 8"),
+            ("particles", "8 to 22: 1/32 of the maximum number of evaluations, at least 8"),
             ("sample_size", "0.5"),
         ];
         assert_eq!(usual, was.map(|(name, value)| (name, value.to_owned())));

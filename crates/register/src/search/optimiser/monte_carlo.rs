@@ -44,10 +44,10 @@ pub struct MonteCarlo {
         unit = "COUNT",
         least = 2,
         most = 100_000,
-        says = "8 to 22: a 32nd of the most evaluations, at least 8"
+        says = "8 to 22: 1/32 of the maximum number of evaluations, at least 8"
     )]
     pub particles: Option<usize>,
-    /// Effective sample size at which the temperature falls, as a part of the particles
+    /// Effective sample size to which each temperature step may reduce the particles, as a fraction of their number
     #[parameter(default = 0.5, unit = "PART", above = 0.0, below = 1.0)]
     pub sample_size: f64,
 }

@@ -20,7 +20,7 @@ enum Stage {
 /// The downhill simplex method.
 #[derive(Debug, Clone, Copy, PartialEq, Parameters)]
 pub struct NelderMead {
-    /// Edge of the first simplex, in lengths of the first step
+    /// Edge length of the initial simplex, in multiples of the initial step
     #[parameter(default = 1.0, above = 0.0, most = 100.0)]
     pub simplex: f64,
 }

@@ -32,7 +32,7 @@ enum Stage {
 /// Powell's method.
 #[derive(Debug, Clone, Copy, PartialEq, Parameters)]
 pub struct Powell {
-    /// Accuracy of a line search, as a part of the way along the line
+    /// Relative tolerance of a line search
     #[parameter(default = 0.1, unit = "PART", above = 0.0, most = 1.0)]
     pub line_accuracy: f64,
 }
