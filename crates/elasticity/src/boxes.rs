@@ -68,11 +68,15 @@ impl TetraBox {
     /// along each as are nearest to a spacing, mm, and at least one.
     ///
     /// # Errors
-    /// [`ElasticityError::Flat`] for an image with one voxel along an axis, [`ElasticityError::TooFine`].
+    /// [`ElasticityError::Flat`] for an image with one voxel along an axis, [`ElasticityError::Spacing`] for a spacing that is not
+    /// a number above 0, [`ElasticityError::TooFine`].
     pub fn over(image: &Grid, spacing: f64) -> Result<Self> {
         let (dims, voxel) = (image.dims(), image.spacing());
         if dims.contains(&1) {
             return Err(ElasticityError::Flat { dims });
+        }
+        if !(spacing > 0.0 && spacing.is_finite()) {
+            return Err(ElasticityError::Spacing { spacing });
         }
         let cells: [usize; 3] = std::array::from_fn(|a| {
             ((dims[a] as f64 * voxel[a] / spacing).round().min(1e6) as usize).max(1)
