@@ -6,24 +6,47 @@
 //! | [`fit`] | meshes of masks, in whole cells of a box |
 //! | [`quality`] | the shape of tetrahedra, and whether a mesh can be that of a body |
 //! | [`locate`] | the tetrahedron that holds a point, and the weights of its corners there |
+//! | [`material`] | materials, one for all or one a label |
+//! | [`element`] | gradients, stiffness and mass of a linear tetrahedron |
+//! | [`sparse`] | matrices over the vertices of a mesh |
+//! | [`assembly`] | bodies, their matrices, and where they are held |
+//! | [`strain`] | strain, stress and change of volume |
 //!
 //! Units are mm, kg and s: forces are in mN, stresses and moduli in kPa (mN/mm²), energies in µJ (mN mm), densities in kg/mm³.
 
+pub mod assembly;
 pub mod boxes;
+pub mod element;
 pub mod error;
 pub mod fit;
 pub mod locate;
+pub mod material;
 pub mod quality;
+pub mod sparse;
+pub mod strain;
 
+pub use assembly::{Body, Fixed};
 pub use boxes::TetraBox;
+pub use element::Element;
 pub use error::{ElasticityError, Result};
 pub use fit::{Fitted, fitted};
 pub use locate::{Bins, Located};
+pub use material::{Material, Materials};
 pub use quality::{Quality, check};
+pub use sparse::{Pattern, Sparse, dot};
+pub use strain::LeastRatio;
 
 #[cfg(test)]
 mod tests {
-    use voxalign_image::Vector3;
+    use crate::{Body, Material, Materials, TetraBox};
+    use voxalign_image::{Grid, Vector3};
+
+    /// A cube of 10 mm in 2 x 2 x 2 cells, of 1000 Pa, 0.3 and 1000 kg/m³.
+    pub(crate) fn cube() -> Body {
+        let mesh =
+            TetraBox::new(Grid::axis_aligned([3; 3], [5.0; 3]).unwrap()).unwrap().mesh().unwrap();
+        Body::new(mesh, &Materials::Uniform(Material::new(1000.0, 0.3, 1000.0).unwrap())).unwrap()
+    }
 
     /// Numbers for tests, the same every time.
     pub(crate) struct Random(pub(crate) u64);
