@@ -10,14 +10,33 @@
 //! | [`element`] | gradients, stiffness and mass of a linear tetrahedron |
 //! | [`sparse`] | matrices over the vertices of a mesh |
 //! | [`assembly`] | bodies, their matrices, and where they are held |
+//! | [`factor`] | direct solutions, and bodies at rest under forces |
 //! | [`strain`] | strain, stress and change of volume |
 //!
 //! Units are mm, kg and s: forces are in mN, stresses and moduli in kPa (mN/mm²), energies in µJ (mN mm), densities in kg/mm³.
+//!
+//! ```
+//! use voxalign_elasticity::{Body, Fixed, Material, Materials, TetraBox, equilibrium};
+//! use voxalign_image::{Grid, Vector3};
+//!
+//! # fn main() -> Result<(), voxalign_elasticity::ElasticityError> {
+//! // A cube of 10 mm that stands on its lowest face and is pulled at a corner.
+//! let mesh = TetraBox::new(Grid::axis_aligned([3; 3], [5.0; 3])?)?.mesh()?;
+//! let body = Body::new(mesh, &Materials::Uniform(Material::new(1000.0, 0.3, 1000.0)?))?;
+//! let fixed = Fixed::whose(body.mesh(), |x| x.z == 0.0)?;
+//! let mut forces = vec![Vector3::zeros(); 27];
+//! forces[26] = Vector3::new(1.0, 0.5, -0.25);
+//! let displacements = equilibrium(&body, &fixed, &[Vector3::zeros(); 27], &forces)?;
+//! assert!((displacements[26].x - 0.8295).abs() < 1e-4);
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod assembly;
 pub mod boxes;
 pub mod element;
 pub mod error;
+pub mod factor;
 pub mod fit;
 pub mod locate;
 pub mod material;
@@ -29,6 +48,7 @@ pub use assembly::{Body, Fixed};
 pub use boxes::TetraBox;
 pub use element::Element;
 pub use error::{ElasticityError, Result};
+pub use factor::{Factor, equilibrium};
 pub use fit::{Fitted, fitted};
 pub use locate::{Bins, Located};
 pub use material::{Material, Materials};
