@@ -11,6 +11,7 @@
 //! | [`sparse`] | matrices over the vertices of a mesh |
 //! | [`assembly`] | bodies, their matrices, and where they are held |
 //! | [`factor`] | direct solutions, and bodies at rest under forces |
+//! | [`newmark`] | bodies in motion |
 //! | [`strain`] | strain, stress and change of volume |
 //!
 //! Units are mm, kg and s: forces are in mN, stresses and moduli in kPa (mN/mm²), energies in µJ (mN mm), densities in kg/mm³.
@@ -40,6 +41,7 @@ pub mod factor;
 pub mod fit;
 pub mod locate;
 pub mod material;
+pub mod newmark;
 pub mod quality;
 pub mod sparse;
 pub mod strain;
@@ -52,6 +54,7 @@ pub use factor::{Factor, equilibrium};
 pub use fit::{Fitted, fitted};
 pub use locate::{Bins, Located};
 pub use material::{Material, Materials};
+pub use newmark::{Motion, Newmark, State, Step};
 pub use quality::{Quality, check};
 pub use sparse::{Pattern, Sparse, dot};
 pub use strain::LeastRatio;
