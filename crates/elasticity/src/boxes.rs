@@ -55,11 +55,7 @@ impl TetraBox {
         if dims.contains(&1) {
             return Err(ElasticityError::Flat { dims });
         }
-        let cells = dims.map(|n| n - 1);
-        let most = u32::MAX as usize / 32;
-        if cells.iter().try_fold(1usize, |n, &c| n.checked_mul(c)).is_none_or(|n| n > most) {
-            return Err(ElasticityError::TooFine { cells });
-        }
+        check_count(dims.map(|n| n - 1))?;
         let mirrored = !vertices.is_right_handed();
         Ok(Self { vertices, mirrored })
     }
@@ -75,12 +71,7 @@ impl TetraBox {
         if dims.contains(&1) {
             return Err(ElasticityError::Flat { dims });
         }
-        if !(spacing > 0.0 && spacing.is_finite()) {
-            return Err(ElasticityError::Spacing { spacing });
-        }
-        let cells: [usize; 3] = std::array::from_fn(|a| {
-            ((dims[a] as f64 * voxel[a] / spacing).round().min(1e6) as usize).max(1)
-        });
+        let cells = counts(std::array::from_fn(|a| dims[a] as f64 * voxel[a]), spacing)?;
         let step = Vector3::from_fn(|a, _| dims[a] as f64 / cells[a] as f64);
         let first = image.index_to_world(Vector3::repeat(-0.5));
         let matrix = image.to_world().matrix * Matrix3::from_diagonal(&step);
@@ -155,6 +146,25 @@ impl TetraBox {
     }
 }
 
+/// The cells along each axis that are nearest to a spacing over these lengths, both in mm, and at least one.
+pub(crate) fn counts(lengths: [f64; 3], spacing: f64) -> Result<[usize; 3]> {
+    if !(spacing > 0.0 && spacing.is_finite()) {
+        return Err(ElasticityError::Spacing { spacing });
+    }
+    let cells = lengths.map(|length| ((length / spacing).round() as usize).max(1));
+    check_count(cells)?;
+    Ok(cells)
+}
+
+/// Checks that tetrahedra and their faces can be numbered.
+fn check_count(cells: [usize; 3]) -> Result<()> {
+    let count = cells.iter().try_fold(1usize, |n, &c| n.checked_mul(c));
+    if count.is_none_or(|n| n > u32::MAX as usize / 32) {
+        return Err(ElasticityError::TooFine { cells });
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,6 +235,9 @@ mod tests {
         let flat = Grid::axis_aligned([32, 32, 1], [1.0; 3]).unwrap();
         assert!(matches!(TetraBox::over(&flat, 4.0), Err(ElasticityError::Flat { .. })));
         let image = Grid::axis_aligned([2000; 3], [1.0; 3]).unwrap();
-        assert!(matches!(TetraBox::over(&image, 1.0), Err(ElasticityError::TooFine { .. })));
+        for spacing in [1.0, 1e-9, 1e-300] {
+            let error = TetraBox::over(&image, spacing).unwrap_err();
+            assert!(matches!(error, ElasticityError::TooFine { .. }), "{error}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Meshes that are fitted to masks.
 
-use crate::boxes::TetraBox;
+use crate::boxes::{TetraBox, counts};
 use crate::error::{ElasticityError, Result};
 use voxalign_image::{Affine, Grid, Index, LabelMap, Matrix3, TetraMesh, Vector3, World, memory};
 
@@ -56,9 +56,6 @@ fn around(mask: &LabelMap, spacing: f64) -> Result<(TetraBox, usize)> {
     if dims.contains(&1) {
         return Err(ElasticityError::Flat { dims });
     }
-    if !(spacing > 0.0 && spacing.is_finite()) {
-        return Err(ElasticityError::Spacing { spacing });
-    }
     let (mut low, mut high, mut voxels) = (dims, [0; 3], 0);
     visit(mask, |at, _| {
         voxels += 1;
@@ -71,9 +68,7 @@ fn around(mask: &LabelMap, spacing: f64) -> Result<(TetraBox, usize)> {
         return Err(ElasticityError::NoBody { spacing, voxels });
     }
     let size: [f64; 3] = std::array::from_fn(|a| (high[a] - low[a]) as f64);
-    let counts: [usize; 3] = std::array::from_fn(|a| {
-        ((size[a] * grid.spacing()[a] / spacing).round().min(1e6) as usize).max(1)
-    });
+    let counts = counts(std::array::from_fn(|a| size[a] * grid.spacing()[a]), spacing)?;
     let step = Vector3::from_fn(|a, _| size[a] / counts[a] as f64);
     let first = Vector3::from_fn(|a, _| low[a] as f64 - 0.5 - step[a]);
     let matrix = grid.to_world().matrix * Matrix3::from_diagonal(&step);
@@ -322,6 +317,8 @@ mod tests {
         assert!(matches!(fitted(&empty, 4.0), Err(ElasticityError::NoBody { voxels: 0, .. })));
         let error = fitted(&LabelMap::filled(grid([8, 8, 8]), 1), 0.0).unwrap_err();
         assert!(error.to_string().contains("a number above 0"), "{error}");
+        let error = fitted(&LabelMap::filled(grid([8, 8, 8]), 1), 1e-200).unwrap_err();
+        assert!(matches!(error, ElasticityError::TooFine { .. }), "{error}");
         let flat = LabelMap::filled(grid([8, 8, 1]), 1);
         assert!(matches!(fitted(&flat, 4.0), Err(ElasticityError::Flat { .. })));
         let corners = LabelMap::from_fn(grid([16, 16, 8]), |x, y, z| {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`boxes`] | boxes of cells, each cut into six tetrahedra |
 //! | [`fit`] | meshes of masks, in whole cells of a box |
+//! | [`snap`] | meshes of masks whose surface is moved to that of the mask |
 //! | [`quality`] | the shape of tetrahedra, and whether a mesh can be that of a body |
 //! | [`locate`] | the tetrahedron that holds a point, and the weights of its corners there |
 //! | [`material`] | materials, one for all or one a label |
@@ -43,6 +44,7 @@ pub mod locate;
 pub mod material;
 pub mod newmark;
 pub mod quality;
+pub mod snap;
 pub mod sparse;
 pub mod strain;
 
@@ -56,6 +58,7 @@ pub use locate::{Bins, Located};
 pub use material::{Material, Materials};
 pub use newmark::{Motion, Newmark, State, Step};
 pub use quality::{Quality, check};
+pub use snap::snapped;
 pub use sparse::{Pattern, Sparse, dot};
 pub use strain::LeastRatio;
 

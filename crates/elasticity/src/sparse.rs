@@ -103,7 +103,7 @@ impl Pattern {
 }
 
 /// For each vertex the corners that it is, `4 e + i`, in rising order.
-fn corners(tetrahedra: &[[u32; 4]], count: usize) -> Result<(Vec<usize>, Vec<u32>)> {
+pub(crate) fn corners(tetrahedra: &[[u32; 4]], count: usize) -> Result<(Vec<usize>, Vec<u32>)> {
     let mut firsts = memory::zeroed::<usize>(count + 1)?;
     tetrahedra.iter().flatten().for_each(|&v| firsts[v as usize + 1] += 1);
     for v in 0..count {
