@@ -105,13 +105,13 @@ pub enum ImageError {
         /// Its coordinates.
         position: [f64; 3],
     },
-    /// A face or a line of a mesh has a vertex that does not exist.
+    /// A face, a line or a tetrahedron of a mesh has a vertex that does not exist.
     #[error(
         "{what} {number} has the vertex {index}, but there are {vertices} vertices, counted from 0; \
          correct the index"
     )]
     MeshIndex {
-        /// `face` or `line`.
+        /// `face`, `line` or `tetrahedron`.
         what: &'static str,
         /// Which, counted from 0.
         number: usize,
@@ -144,6 +144,31 @@ pub enum ImageError {
         vertices: usize,
         /// Number of values.
         found: usize,
+    },
+    /// The values in the tetrahedra of a mesh have another number than the tetrahedra.
+    #[error(
+        "the data {name:?} have {found} values of {components} components for {tetrahedra} tetrahedra; \
+         each tetrahedron needs at least 1 component, a direction 3, and each component a value"
+    )]
+    TetraData {
+        /// The name.
+        name: String,
+        /// Values a tetrahedron.
+        components: usize,
+        /// Number of tetrahedra.
+        tetrahedra: usize,
+        /// Number of values.
+        found: usize,
+    },
+    /// A mesh has too many tetrahedra.
+    #[error(
+        "the mesh has {found} tetrahedra, and at most {most} can be numbered; use a coarser one"
+    )]
+    TetraCount {
+        /// Number of tetrahedra.
+        found: usize,
+        /// The most that can be.
+        most: usize,
     },
 }
 

@@ -7,6 +7,7 @@
 //! | [`VectorField`] | one vector for each voxel: displacements |
 //! | [`PointSet`] | points of the world, with further columns of text |
 //! | [`Mesh`] | surfaces and curves of the world, with values at their vertices |
+//! | [`TetraMesh`] | bodies of the world in tetrahedra, with values at their vertices and in the tetrahedra |
 //! | [`Transform`] | a map from the fixed world to the moving world, linear or not |
 //! | [`XrayGeometry`] | the source and the detector of an X-ray image |
 //!
@@ -65,6 +66,7 @@ pub mod grid;
 pub mod memory;
 pub mod mesh;
 pub mod points;
+pub mod tetra;
 pub mod transform;
 pub mod view;
 pub mod volume;
@@ -77,6 +79,7 @@ pub use grid::Grid;
 pub use mesh::{Mesh, VertexData};
 pub use nalgebra::{Matrix3, Matrix3x4, Matrix4, Rotation3, UnitQuaternion, Vector3};
 pub use points::PointSet;
+pub use tetra::TetraMesh;
 pub use transform::{AffineParameters, Displacement, Residuals, Rigid, Similarity, Transform};
 pub use view::ImageView;
 pub use volume::{LabelMap, Volume};

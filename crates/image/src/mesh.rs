@@ -89,18 +89,7 @@ impl Mesh {
     /// [`ImageError::MeshData`] where an array has another length than `components` times the number of vertices, or
     /// a direction other than three components.
     pub fn with_data(mut self, data: Vec<VertexData>) -> Result<Self> {
-        for array in &data {
-            let expected = array.components.checked_mul(self.vertices.len());
-            let three = !array.is_direction || array.components == 3;
-            if array.components == 0 || !three || expected != Some(array.values.len()) {
-                return Err(ImageError::MeshData {
-                    name: array.name.clone(),
-                    components: array.components,
-                    vertices: self.vertices.len(),
-                    found: array.values.len(),
-                });
-            }
-        }
+        check_data(&data, self.vertices.len())?;
         self.data = data;
         Ok(self)
     }
@@ -343,18 +332,39 @@ impl<'a> Iterator for Lines<'a> {
 
 impl ExactSizeIterator for Lines<'_> {}
 
-fn check_finite(vertices: &[Vector3<f64>]) -> Result<()> {
+pub(crate) fn check_finite(vertices: &[Vector3<f64>]) -> Result<()> {
     match vertices.iter().position(|v| !v.iter().all(|c| c.is_finite())) {
         None => Ok(()),
         Some(vertex) => Err(ImageError::MeshVertex { vertex, position: vertices[vertex].into() }),
     }
 }
 
-fn check_indices(what: &'static str, number: usize, indices: &[u32], len: usize) -> Result<()> {
+pub(crate) fn check_indices(
+    what: &'static str,
+    number: usize,
+    indices: &[u32],
+    len: usize,
+) -> Result<()> {
     match indices.iter().find(|&&i| i as usize >= len) {
         None => Ok(()),
         Some(&index) => Err(ImageError::MeshIndex { what, number, index, vertices: len }),
     }
+}
+
+pub(crate) fn check_data(data: &[VertexData], vertices: usize) -> Result<()> {
+    for array in data {
+        let expected = array.components.checked_mul(vertices);
+        let three = !array.is_direction || array.components == 3;
+        if array.components == 0 || !three || expected != Some(array.values.len()) {
+            return Err(ImageError::MeshData {
+                name: array.name.clone(),
+                components: array.components,
+                vertices,
+                found: array.values.len(),
+            });
+        }
+    }
+    Ok(())
 }
 
 fn doubled_area([a, b, c]: [Vector3<f64>; 3]) -> f64 {

@@ -1,0 +1,224 @@
+//! Bodies in motion.
+
+#![allow(clippy::unwrap_used)]
+
+use voxalign_elasticity::{
+    Body, ElasticityError, Fixed, Material, Materials, Motion, Newmark, State, TetraBox,
+    equilibrium,
+};
+use voxalign_image::{Grid, Vector3};
+
+/// A cube of 10 mm in 2 x 2 x 2 cells, of 1000 Pa, 0.3 and 1000 kg/m³.
+fn cube() -> Body {
+    let cells = TetraBox::new(Grid::axis_aligned([3; 3], [5.0; 3]).unwrap()).unwrap();
+    let material = Material::new(1000.0, 0.3, 1000.0).unwrap();
+    Body::new(cells.mesh().unwrap(), &Materials::Uniform(material)).unwrap()
+}
+
+fn undamped(step_s: f64, beta: f64, gamma: f64) -> Newmark {
+    Newmark { step_s, beta, gamma, mass_damping: 0.0, stiffness_damping: 0.0 }
+}
+
+fn random(seed: u64, size: f64) -> Vec<Vector3<f64>> {
+    let mut state = seed;
+    let mut number = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        size * ((state >> 33) as f64 / (1u64 << 30) as f64 - 1.0)
+    };
+    (0..27).map(|_| Vector3::from_fn(|_, _| number())).collect()
+}
+
+fn pull() -> Vec<Vector3<f64>> {
+    let mut forces = vec![Vector3::zeros(); 27];
+    forces[26] = Vector3::new(1.0, 0.5, -0.25);
+    forces
+}
+
+/// What an independent implementation (with scipy) has after steps: displacements of two vertices.
+struct Known {
+    numbers: [f64; 2],
+    steps: [[[f64; 3]; 2]; 3],
+    velocity: [f64; 3],
+    acceleration: [f64; 3],
+    energies: [f64; 2],
+}
+
+const KNOWN: [Known; 2] = [
+    Known {
+        numbers: [0.25, 0.5],
+        steps: [
+            [
+                [0.497182508224, 0.225104413461, -0.168897638072],
+                [0.024099553744, 0.019103588087, 0.008997836741],
+            ],
+            [
+                [0.974222106342, 0.384229754749, -0.41547176974],
+                [0.118570369236, 0.074998477304, 0.004018989875],
+            ],
+            [
+                [0.999517850746, 0.321296835968, -0.486132697382],
+                [0.274346864107, 0.149080397371, -0.024718978941],
+            ],
+        ],
+        velocity: [9.087730901995, 0.609230678369, 1.403113190658],
+        acceleration: [11203.57964688205, 7408.524986319544, 982.931079997813],
+        energies: [2.043618956350e-01, 8.862258087603e-01],
+    },
+    Known {
+        numbers: [0.3025, 0.6],
+        steps: [
+            [
+                [0.444808047176, 0.198632802446, -0.155133014164],
+                [0.025151935889, 0.018991235753, 0.007430217229],
+            ],
+            [
+                [0.934074980052, 0.370513278335, -0.39082297372],
+                [0.116908213734, 0.072862620251, 0.003419716545],
+            ],
+            [
+                [1.014787629241, 0.343460504916, -0.471977052935],
+                [0.259511628457, 0.142570995303, -0.017015160829],
+            ],
+        ],
+        velocity: [8.151252506323, 0.373001270702, -0.319846298979],
+        acceleration: [6714.958751269727, 4605.644009664601, 893.325392287752],
+        energies: [1.625619348878e-01, 8.563817934873e-01],
+    },
+];
+
+#[test]
+fn three_steps_of_a_cube_are_known() {
+    let body = cube();
+    for known in &KNOWN {
+        let [beta, gamma] = known.numbers;
+        let method =
+            Newmark { step_s: 0.01, beta, gamma, mass_damping: 2.0, stiffness_damping: 0.001 };
+        let fixed = Fixed::whose(body.mesh(), |x| x.z == 0.0).unwrap();
+        let motion = Motion::new(&body, fixed, method).unwrap();
+        let mut state = motion.at_rest(&pull()).unwrap();
+        for expected in &known.steps {
+            let step = motion.step(&mut state, &pull()).unwrap();
+            assert!(step.halvings == 0 && step.least.ratio > 0.5, "{step:?}");
+            for (vertex, expected) in [26, 13].into_iter().zip(expected) {
+                let off = state.displacements[vertex] - Vector3::from(*expected);
+                assert!(off.amax() < 2e-12, "{vertex} {off}");
+            }
+        }
+        let off = state.velocities[26] - Vector3::from(known.velocity);
+        assert!(off.amax() < 1e-9, "{off}");
+        let off = state.accelerations[26] - Vector3::from(known.acceleration);
+        assert!(off.amax() < 1e-7, "{off}");
+        assert!((motion.kinetic_energy(&state) / known.energies[0] - 1.0).abs() < 1e-11);
+        assert!((motion.strain_energy(&state).unwrap() / known.energies[1] - 1.0).abs() < 1e-11);
+        assert!((0..9).all(|i| state.displacements[i] == Vector3::zeros()));
+        assert!((0..9).all(|i| state.velocities[i] == Vector3::zeros()));
+    }
+}
+
+/// The total energy after 100 steps of a free body, over that before.
+fn energy_kept(method: Newmark) -> f64 {
+    let body = cube();
+    let motion = Motion::new(&body, Fixed::none(body.mesh()).unwrap(), method).unwrap();
+    let none = vec![Vector3::zeros(); 27];
+    let mut state = motion.start(random(4, 0.01), random(9, 1.0), &none).unwrap();
+    let energy = |s: &State| motion.kinetic_energy(s) + motion.strain_energy(s).unwrap();
+    let before = energy(&state);
+    for _ in 0..100 {
+        motion.step(&mut state, &none).unwrap();
+    }
+    energy(&state) / before
+}
+
+#[test]
+fn mean_accelerations_keep_the_energy_and_others_do_not() {
+    let kept = energy_kept(undamped(0.02, 0.25, 0.5));
+    assert!((kept - 1.0).abs() < 1e-11, "{kept}");
+    assert!(energy_kept(undamped(0.02, 0.3025, 0.6)) < 0.2);
+    for (mass_damping, stiffness_damping) in [(5.0, 0.0), (0.0, 0.01)] {
+        let damped = Newmark { mass_damping, stiffness_damping, ..undamped(0.02, 0.25, 0.5) };
+        assert!(energy_kept(damped) < 0.9);
+    }
+}
+
+#[test]
+fn damped_motion_ends_at_rest_and_stays_there() {
+    let body = cube();
+    let bottom = || Fixed::whose(body.mesh(), |x| x.z == 0.0).unwrap();
+    let rest = equilibrium(&body, &bottom(), &[Vector3::zeros(); 27], &pull()).unwrap();
+    // A gamma above 1/2 also damps modes that are fast for the step.
+    let method = Newmark { mass_damping: 40.0, ..undamped(0.02, 0.3025, 0.6) };
+    let motion = Motion::new(&body, bottom(), method).unwrap();
+    let mut state = motion.at_rest(&pull()).unwrap();
+    let first = motion.imbalance(&state, &pull()).unwrap();
+    assert!((first - 1.3125f64.sqrt()).abs() < 1e-12);
+    for _ in 0..200 {
+        motion.step(&mut state, &pull()).unwrap();
+    }
+    assert!(motion.imbalance(&state, &pull()).unwrap() < 1e-9 * first);
+    for (found, expected) in state.displacements.iter().zip(&rest) {
+        assert!((found - expected).amax() < 1e-9, "{found} {expected}");
+    }
+    // Without forces a body at rest has nothing that could move it.
+    let none = vec![Vector3::zeros(); 27];
+    let mut still = motion.at_rest(&none).unwrap();
+    motion.step(&mut still, &none).unwrap();
+    assert_eq!(still.displacements, none);
+}
+
+#[test]
+fn a_step_that_would_invert_is_cut() {
+    let body = cube();
+    let bottom = || Fixed::whose(body.mesh(), |x| x.z == 0.0).unwrap();
+    let motion = Motion::new(&body, bottom(), Newmark::with_step(0.02)).unwrap();
+    let mut forces = vec![Vector3::zeros(); 27];
+    forces[26] = Vector3::new(-60.0, -60.0, -60.0);
+    let mut state = motion.at_rest(&forces).unwrap();
+    let step = motion.step(&mut state, &forces).unwrap();
+    assert!(step.halvings > 0 && step.least.ratio >= 0.05, "{step:?}");
+    assert_eq!(body.least_ratio(&state.displacements).unwrap(), step.least);
+    // The equation of motion holds, as from a start with what there is.
+    let again =
+        motion.start(state.displacements.clone(), state.velocities.clone(), &forces).unwrap();
+    assert_eq!(again, state);
+
+    // A state that is inverted already cannot be mended by a shorter step, and stays as it is.
+    state.displacements[26] = Vector3::new(-9.0, 0.0, 0.0);
+    let before = state.clone();
+    let error = motion.step(&mut state, &forces).unwrap_err();
+    assert!(matches!(error, ElasticityError::Inverts { halvings: 10, .. }), "{error}");
+    assert_eq!(state, before);
+}
+
+#[test]
+fn numbers_that_are_not_stable_are_refused() {
+    for (beta, gamma) in [(0.2, 0.5), (0.25, 0.49), (0.25, 0.6), (0.0, 0.5), (f64::NAN, 0.5)] {
+        let error = undamped(0.1, beta, gamma).check().unwrap_err();
+        assert!(matches!(error, ElasticityError::Newmark { .. }), "{beta} {gamma} {error}");
+    }
+    for (beta, gamma) in [(0.25, 0.5), (0.3025, 0.6), (0.5, 0.5), (0.4225, 0.8)] {
+        undamped(0.1, beta, gamma).check().unwrap();
+    }
+    let error = undamped(0.0, 0.25, 0.5).check().unwrap_err();
+    assert!(error.to_string().contains("time step 0"), "{error}");
+    let error = Newmark { mass_damping: -1.0, ..Newmark::with_step(0.1) }.check().unwrap_err();
+    assert!(error.to_string().contains("mass damping -1"), "{error}");
+}
+
+#[test]
+fn motions_have_the_same_bits_on_any_number_of_threads() {
+    let body = cube();
+    let run = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let free = Fixed::none(body.mesh()).unwrap();
+            let motion = Motion::new(&body, free, Newmark::with_step(0.02)).unwrap();
+            let mut state = motion.start(random(1, 0.01), random(2, 1.0), &pull()).unwrap();
+            for _ in 0..5 {
+                motion.step(&mut state, &pull()).unwrap();
+            }
+            state
+        })
+    };
+    let one = run(1);
+    assert!(run(2) == one && run(8) == one);
+}
