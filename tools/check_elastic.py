@@ -13,10 +13,12 @@ truth: the distance between WARP and TRUE over the mask (mean, median, 95 %), in
   by the true displacement: that is the floor of noise and of the resampling, and `fall` is the part of the SSD above
   it that is gone. Where the moving image has another contrast than the fixed one only the errors mean something.
 edges: the distance between the edges of FIXED and those of MOVING on the fixed grid, each edge voxel to the nearest of
-  the other image (mean and 95 %, mm), both ways and their mean. Edges are Canny's: a Gaussian of --sigma mm, voxels
-  at which the gradient is largest along its own direction, those of the --part of all voxels in the mask with the
-  largest gradients, and what hangs together with them down to half of that threshold. Only edges 2 sigma within the mask
-  count. The random distance is that to the edges of the fixed image mirrored left to right.
+  the other image (mean and 95 %, mm), both ways and their mean. Both images are clipped to the 1st and 99th
+  percentile in the mask, less their mean and divided by their standard deviation in a Gaussian window of 10 mm, so that
+  contrasts and shading count little. Edges are Canny's: a Gaussian of --sigma mm, voxels at which the gradient is largest
+  along its own direction, those of the --part of all voxels in the mask with the largest gradients, and what hangs
+  together with them down to half of that threshold. Only edges more than 2 sigma within the mask count. The random
+  distance is that to the edges of the fixed image mirrored left to right: what edges that have nothing in common leave.
 Both: the smallest Jacobian determinant of WARP over the mask, and how many voxels have one of 0 or less.
 """
 import argparse
@@ -81,6 +83,16 @@ def truth(args, fixed, moving, mask):
     return result
 
 
+def levelled(values, spacing, mask):
+    """Without shading, and with about the same contrast everywhere in the mask."""
+    values = np.clip(values, *np.quantile(values[mask], [0.01, 0.99]))
+    blur = lambda v: ndimage.gaussian_filter(v * mask, 10 / spacing)
+    weight = np.maximum(blur(np.ones_like(values)), 1e-6)
+    mean = blur(values) / weight
+    variance = np.maximum(blur(values**2) / weight - mean**2, 0)
+    return (values - mean) / np.sqrt(variance + (0.05 * values[mask].std()) ** 2 + 1e-12)
+
+
 def edges(values, spacing, mask, sigma, part):
     """Voxels of the edges of an image, and only those in the mask."""
     smooth = ndimage.gaussian_filter(values, sigma / spacing)
@@ -109,7 +121,7 @@ def distances(a, b, spacing):
 def brain(args, fixed, moving, mask):
     spacing = np.array(fixed.GetSpacing())[::-1]
     inner = ndimage.distance_transform_edt(mask, sampling=spacing) > 2 * args.sigma
-    find = lambda values: edges(values, spacing, inner, args.sigma, args.part)
+    find = lambda values: edges(levelled(values, spacing, mask), spacing, inner, args.sigma, args.part)
     reference = find(array(fixed))
     compare = lambda warp: distances(reference, find(array(resampled(moving, fixed, warp))), spacing)
     mirrored = reference[:, :, ::-1] & inner

@@ -76,7 +76,7 @@ def read_labels(data, radius):
     sizes, turn = np.array(image.GetSpacing()), np.array(image.GetDirection()).reshape(3, 3)
     origin = np.array(image.TransformIndexToPhysicalPoint([int(a) for a in BOX[:, 0]]))
     gland = np.argwhere((labels >= 1) & (labels <= 3))
-    centre = gland.mean(0) + np.array([8.0, -14.0, 4.0])
+    centre = gland.mean(0) + np.array([8.0, -14.0, -24.0])
     grid = np.indices(labels.shape, sparse=True)
     distance = sum(((g - c) * s) ** 2 for g, c, s in zip(grid, centre, sizes))
     labels[(distance <= radius**2) & (labels >= 1)] = LESION
@@ -232,8 +232,8 @@ class Mesh:
                 if np.linalg.norm(gradient) <= 1e-5 * force:
                     break
                 by = self.solve(K, -gradient, 1e-3).reshape(-1, 3)
-                length, slope = 1.0, gradient @ by.ravel()
-                while not self.energy(u + length * by, plates, False)[0] <= value + 1e-4 * length * slope + 1e-12 * abs(value):
+                length, slope, slack = 1.0, gradient @ by.ravel(), 1e-12 * abs(value)
+                while not self.energy(u + length * by, plates, False)[0] <= value + 1e-4 * length * slope + slack:
                     length /= 2
                     if length < 1e-6:
                         raise SystemExit(f"Newton's method makes no progress in step {step}")
@@ -241,7 +241,8 @@ class Mesh:
                 value, gradient, K = self.energy(u, plates)
             else:
                 raise SystemExit(f"Newton's method does not converge in step {step}")
-            print(f"step {step}: {rounds} rounds, largest displacement {np.linalg.norm(u, axis=1).max():.1f} mm", flush=True)
+            largest = np.linalg.norm(u, axis=1).max()
+            print(f"step {step}: {rounds} rounds, largest displacement {largest:.1f} mm", flush=True)
             yield self.continued(u)
 
     def continued(self, u):
