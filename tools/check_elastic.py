@@ -11,7 +11,8 @@ them; without WARP only what holds before a registration is printed. Prints JSON
 truth: the distance between WARP and TRUE over the mask (mean, median, 95 %), in mm and in voxels (mm over the cube
   root of a voxel of the fixed image); SSD, the mean squared difference of the images over the mask, before, after, and
   by the true displacement: that is the floor of noise and of the resampling, and `fall` is the part of the SSD above
-  it that is gone. Where the moving image has another contrast than the fixed one only the errors mean something.
+  it that is gone (above 1 it has followed the noise). Where the images have different contrasts only the errors mean
+  something.
 edges: the distance between the edges of FIXED and those of MOVING on the fixed grid, each edge voxel to the nearest of
   the other image (mean and 95 %, mm), both ways and their mean. Both images are clipped to the 1st and 99th
   percentile in the mask, less their mean and divided by their standard deviation in a Gaussian window of 10 mm, so that
