@@ -105,7 +105,8 @@ pub(super) fn cell_of(f: Vector, cells: [usize; 3]) -> Option<([usize; 3], Vecto
         }
         let low = f[a].floor().max(0.0).min(n - 1.0);
         cell[a] = low as usize;
-        within[a] = (f[a] - low).max(0.0).min(1.0);
+        // A sum with zero has no negative one.
+        within[a] = (f[a] - low).clamp(0.0, 1.0) + 0.0;
     }
     Some((cell, within))
 }
@@ -196,7 +197,7 @@ impl<'a> Places<'a> {
             return None;
         }
         let element = (element as usize).min(self.elements.count.checked_sub(1)?);
-        let weights = self.elements.weights(element, p)?.map(|w| w.max(0.0));
+        let weights = self.elements.weights(element, p)?.map(|w| if w > 0.0 { w } else { 0.0 });
         let sum = weights[0] + weights[1] + weights[2] + weights[3];
         let nodes = self.elements.nodes_of(element);
         Some(Spot { nodes, weights: weights.map(|w| w / sum) })

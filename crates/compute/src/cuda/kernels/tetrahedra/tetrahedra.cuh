@@ -70,7 +70,8 @@ DEVICE bool along_axis(double f, u64 cells, u64& cell, double& s) {
     if (!(f >= -BORDER && f <= n + BORDER)) return false;
     const double low = fmin(fmax(floor(f), 0.0), n - 1.0);
     cell = (u64)low;
-    s = fmin(fmax(f - low, 0.0), 1.0);
+    // A sum with zero has no negative one.
+    s = fmin(fmax(f - low, 0.0), 1.0) + 0.0;
     return true;
 }
 DEVICE bool cell_in(const KuhnCells& box, const Vector& f, InCell& found) {
@@ -129,7 +130,7 @@ DEVICE bool spot_in_element(IN(float) nodes, u64 count, IN(u32) corners, u64 ele
     double w[4];
     if (!weights_in(nodes, count, t, p, w)) return false;
 #pragma unroll
-    for (u32 k = 0; k < 4; ++k) w[k] = fmax(w[k], 0.0);
+    for (u32 k = 0; k < 4; ++k) w[k] = w[k] > 0.0 ? w[k] : 0.0;
     const double sum = w[0] + w[1] + w[2] + w[3];
 #pragma unroll
     for (u32 k = 0; k < 4; ++k) {
