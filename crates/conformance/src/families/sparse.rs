@@ -184,7 +184,7 @@ pub(crate) fn diagonal<D: Device>(device: &D) {
             for k in matrix.row(row).filter(|&k| matrix.columns[k] as usize == row) {
                 for plane in (0..kind.numbers()).step_by(4) {
                     let at = plane * matrix.columns.len() + k;
-                    matrix.values[at] = 9.0 + matrix.values[at];
+                    matrix.values[at] += 9.0;
                 }
                 if row == 299 {
                     for plane in 0..kind.numbers() {

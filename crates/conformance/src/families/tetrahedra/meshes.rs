@@ -148,7 +148,7 @@ impl HostMesh {
         (0..self.elements()).find(inside).map_or(OUTSIDE, |e| e as u32)
     }
 
-    /// A mean node of random weights in random elements, and those on their corners, edges and faces; and points around the mesh.
+    /// Points in elements at random, half of them on corners, edges or faces, and some around the mesh.
     pub(super) fn points(&self, count: usize) -> Vec<f32> {
         let mut random = Random::new(22);
         let mut points = vec![0.0; 3 * count];
