@@ -269,5 +269,7 @@ pub trait Device:
     + ops::Simplices
     + ops::Pairwise
     + ops::Points
+    + ops::Sparse
+    + ops::Tetrahedra
 {
 }

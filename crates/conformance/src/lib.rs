@@ -114,6 +114,8 @@ macro_rules! each {
                 points covectors adjoint carried pushed pairs bounds errors bits_of_the_cpu
             ] [bits];
             pairwise [sums derivatives far not_finite nothing errors] [bits];
+            sparse [product refill dense_product diagonal errors bits_of_the_cpu] [bits];
+            tetrahedra [boxes located samples nodes ratios strain errors bits_of_the_cpu] [bits];
             raycast [
                 projections maxima textures draws emptiness derivatives
                 derivatives_are_of_the_image adjoints wide_angles picks ends far_away rule faces

@@ -22,8 +22,10 @@ mod resample;
 mod similarity;
 mod simplices;
 mod sort;
+mod sparse;
 pub mod splat;
 mod stencil;
+mod tetrahedra;
 
 use std::time::{Duration, Instant};
 
@@ -335,8 +337,10 @@ families! {
     similarity: 16,
     simplices: 8,
     sort: 24,
+    sparse: 24,
     splat: 32,
     stencil: 20,
+    tetrahedra: 20,
 }
 
 /// The measurements of a family.

@@ -42,8 +42,10 @@ mod similarity;
 mod simplices;
 mod sine;
 mod sort;
+mod sparse;
 mod splat;
 mod stencil;
+mod tetrahedra;
 pub mod threads;
 mod window;
 

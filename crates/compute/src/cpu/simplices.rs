@@ -6,28 +6,28 @@ use crate::error::Result;
 use crate::ops::Simplices;
 use crate::ops::simplices::{Element, Incidence, check, check_covectors};
 
-type Vector = [f64; 3];
+pub(super) type Vector = [f64; 3];
 
 /// The elements, or vertices, of a task.
 const TASK: usize = 2048;
 
 #[inline]
-fn vector(list: &[f32], n: usize, i: usize) -> Vector {
+pub(super) fn vector(list: &[f32], n: usize, i: usize) -> Vector {
     [0, 1, 2].map(|a| f64::from(list[a * n + i]))
 }
 
 #[inline]
-fn minus(a: Vector, b: Vector) -> Vector {
+pub(super) fn minus(a: Vector, b: Vector) -> Vector {
     [a[0] - b[0], a[1] - b[1], a[2] - b[2]]
 }
 
 #[inline]
-fn cross(a: Vector, b: Vector) -> Vector {
+pub(super) fn cross(a: Vector, b: Vector) -> Vector {
     [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
 }
 
 #[inline]
-fn dot(a: Vector, b: Vector) -> f64 {
+pub(super) fn dot(a: Vector, b: Vector) -> f64 {
     a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 }
 

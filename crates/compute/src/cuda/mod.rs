@@ -48,8 +48,10 @@ mod similarity;
 mod simplices;
 mod smooth;
 mod sort;
+mod sparse;
 mod splat;
 mod stencil;
+mod tetrahedra;
 
 pub use histogram::CudaSamples;
 pub use raycast::CudaRayVolume;

@@ -19,6 +19,8 @@
 //! | [`Points`] | affine maps of points and covectors, displacements that carry them, forces at them |
 //! | [`Pairwise`] | sums over all pairs of points by a kernel of their distance |
 //! | [`Raycast`] | line integrals and maxima through a volume, their derivative in the pose, and the adjoint |
+//! | [`Sparse`] | products of sparse and dense matrices, their assembly, and their diagonal as a preconditioner |
+//! | [`Tetrahedra`] | samples in meshes of tetrahedra, values carried between nodes and samples, ratios of volumes, strain |
 //!
 //! A trait says for each operator the formula, the lengths of buffers, what is beyond the border and
 //! the errors. A naive `f64` version of each is in `voxalign-conformance`, against which every backend
@@ -65,8 +67,10 @@ pub mod resample;
 pub mod similarity;
 pub mod simplices;
 pub mod sort;
+pub mod sparse;
 pub mod splat;
 pub mod stencil;
+pub mod tetrahedra;
 
 pub use accumulate::Accumulate;
 pub use elastic::Elastic;
@@ -83,5 +87,7 @@ pub use resample::Resample;
 pub use similarity::Similarity;
 pub use simplices::Simplices;
 pub use sort::{Sort, SortKey};
+pub use sparse::Sparse;
 pub use splat::{Splat, SplatScheme};
 pub use stencil::Stencil;
+pub use tetrahedra::Tetrahedra;

@@ -46,6 +46,8 @@ files! {
     simplices: "simplices/simplices.cu";
     points: "points/points.cu", "points/carry.cu";
     pairwise: "pairwise/pairwise.cu";
+    sparse: "sparse/product.cu", "sparse/sparse.cu";
+    tetrahedra: "tetrahedra/locate.cu", "tetrahedra/samples.cu", "tetrahedra/gather.cu", "tetrahedra/nodes.cu", "tetrahedra/strain.cu";
     raycast: "raycast/raycast.cu", "raycast/adjoint.cu";
 }
 

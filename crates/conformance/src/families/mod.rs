@@ -18,9 +18,11 @@ pub(crate) mod schemes;
 pub(crate) mod similarity;
 pub(crate) mod simplices;
 pub(crate) mod sort;
+pub(crate) mod sparse;
 pub(crate) mod splat;
 pub(crate) mod stencil;
 pub(crate) mod team;
+pub(crate) mod tetrahedra;
 pub(crate) mod turns;
 pub(crate) mod weights;
 

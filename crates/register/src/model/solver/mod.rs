@@ -10,6 +10,7 @@ pub mod gaussian;
 pub mod hybrid;
 mod kinds;
 pub mod sor;
+pub mod sparse;
 
 use voxalign_compute::Device;
 use voxalign_compute::ops::elastic::ElasticOperator;
