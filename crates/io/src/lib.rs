@@ -5,6 +5,7 @@
 //! - [`transform`]: ITK text, ITK/ANTs MATLAB and HDF5 files, FSL matrices and displacement fields.
 //! - [`points`]: lists of points as CSV, and as 3D Slicer, elastix, ANTs and MNI have them.
 //! - [`mesh`]: surfaces and curves as GIFTI, VTK, STL, PLY and FreeSurfer have them, streamlines of MRtrix and TrackVis.
+//! - [`tetra`]: meshes of tetrahedra as VTK, VTK XML and Gmsh have them.
 //! - [`xray`]: X-ray images as PNG, TIFF, DICOM, NIfTI, NRRD and MetaImage, of one or several frames; tables of the views
 //!   that they were taken from, and calibrations of MayaCam and plastimatch; streams of raw frames.
 //! - [`names`]: names of labels, as FreeSurfer, ITK-SNAP and CSV tables have them.
@@ -70,6 +71,7 @@ pub mod names;
 pub mod points;
 mod source;
 pub mod staging;
+pub mod tetra;
 pub mod text;
 pub mod transform;
 pub mod unfinished;

@@ -7,11 +7,11 @@ use std::path::Path;
 use voxalign_image::memory;
 
 /// What helps where a file has less than it says.
-pub(super) const AGAIN: &str = "the file is damaged: copy or download it again";
+pub(crate) const AGAIN: &str = "the file is damaged: copy or download it again";
 
 /// How a number is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Number {
+pub(crate) enum Number {
     I8,
     U8,
     I16,
@@ -26,7 +26,7 @@ pub(super) enum Number {
 
 impl Number {
     /// Bytes of one.
-    pub(super) fn size(self) -> usize {
+    pub(crate) fn size(self) -> usize {
         match self {
             Self::I8 | Self::U8 => 1,
             Self::I16 | Self::U16 => 2,
@@ -36,7 +36,7 @@ impl Number {
     }
 
     /// The value of its bytes; 0 where their number is another.
-    pub(super) fn value(self, bytes: &[u8], big: bool) -> f64 {
+    pub(crate) fn value(self, bytes: &[u8], big: bool) -> f64 {
         macro_rules! of {
             ($number:ty) => {
                 bytes.try_into().map_or(0.0, |bytes| {
@@ -65,7 +65,7 @@ impl Number {
 
 /// An array of a file.
 #[derive(Debug, Clone)]
-pub(super) enum Values<'a> {
+pub(crate) enum Values<'a> {
     /// Out of text.
     Text(Vec<f64>),
     /// As stored.
@@ -73,7 +73,7 @@ pub(super) enum Values<'a> {
 }
 
 impl Values<'_> {
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Self::Text(values) => values.len(),
             Self::Bytes { bytes, number, .. } => bytes.len() / number.size(),
@@ -81,7 +81,7 @@ impl Values<'_> {
     }
 
     /// A value; 0 where there is none.
-    pub(super) fn at(&self, i: usize) -> f64 {
+    pub(crate) fn at(&self, i: usize) -> f64 {
         match self {
             Self::Text(values) => values.get(i).copied().unwrap_or(0.0),
             Self::Bytes { bytes, number, big } => {
@@ -92,12 +92,12 @@ impl Values<'_> {
         }
     }
 
-    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = f64> {
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = f64> {
         (0..self.len()).map(|i| self.at(i))
     }
 
     /// All as indices of vertices.
-    pub(super) fn indices(&self, path: &Path) -> Result<Vec<u32>> {
+    pub(crate) fn indices(&self, path: &Path) -> Result<Vec<u32>> {
         let mut indices = memory::room(self.len()).map_err(|e| IoError::memory(path, e))?;
         for value in self.iter() {
             indices.push(index(path, value)?);
@@ -107,7 +107,7 @@ impl Values<'_> {
 }
 
 /// The index of a vertex.
-pub(super) fn index(path: &Path, value: f64) -> Result<u32> {
+pub(crate) fn index(path: &Path, value: f64) -> Result<u32> {
     if value.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&value) {
         return Ok(value as u32);
     }
@@ -116,7 +116,7 @@ pub(super) fn index(path: &Path, value: f64) -> Result<u32> {
 }
 
 /// A number of things.
-pub(super) fn count(path: &Path, what: &str, text: Option<&str>) -> Result<usize> {
+pub(crate) fn count(path: &Path, what: &str, text: Option<&str>) -> Result<usize> {
     let text = text.unwrap_or_default();
     text.parse().map_err(|_| {
         let problem = format!("'{}' is not a number of {what}", shorten(text));
@@ -126,24 +126,24 @@ pub(super) fn count(path: &Path, what: &str, text: Option<&str>) -> Result<usize
 
 /// The bytes of a file, from the first to the last.
 #[derive(Debug, Clone)]
-pub(super) struct Cursor<'a> {
-    pub(super) path: &'a Path,
+pub(crate) struct Cursor<'a> {
+    pub(crate) path: &'a Path,
     bytes: &'a [u8],
     at: usize,
 }
 
 impl<'a> Cursor<'a> {
-    pub(super) fn new(path: &'a Path, bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(path: &'a Path, bytes: &'a [u8]) -> Self {
         Self { path, bytes, at: 0 }
     }
 
     /// What is left.
-    pub(super) fn rest(&self) -> &'a [u8] {
+    pub(crate) fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.at..).unwrap_or_default()
     }
 
     /// So many bytes.
-    pub(super) fn take(&mut self, len: usize) -> Result<&'a [u8]> {
+    pub(crate) fn take(&mut self, len: usize) -> Result<&'a [u8]> {
         let end = self.at.saturating_add(len);
         let Some(bytes) = self.bytes.get(self.at..end) else {
             let (expected, found) = (end as u64, self.bytes.len() as u64);
@@ -154,18 +154,18 @@ impl<'a> Cursor<'a> {
     }
 
     /// One binary number.
-    pub(super) fn number(&mut self, number: Number, big: bool) -> Result<f64> {
+    pub(crate) fn number(&mut self, number: Number, big: bool) -> Result<f64> {
         Ok(number.value(self.take(number.size())?, big))
     }
 
     /// So many binary numbers.
-    pub(super) fn binary(&mut self, number: Number, len: usize, big: bool) -> Result<Values<'a>> {
+    pub(crate) fn binary(&mut self, number: Number, len: usize, big: bool) -> Result<Values<'a>> {
         let bytes = self.take(len.saturating_mul(number.size()))?;
         Ok(Values::Bytes { bytes: Cow::Borrowed(bytes), number, big })
     }
 
     /// The next line, without its end.
-    pub(super) fn line(&mut self) -> Option<&'a [u8]> {
+    pub(crate) fn line(&mut self) -> Option<&'a [u8]> {
         let rest = self.rest();
         if rest.is_empty() {
             return None;
@@ -177,17 +177,17 @@ impl<'a> Cursor<'a> {
     }
 
     /// The next line as text.
-    pub(super) fn text_line(&mut self) -> Option<Cow<'a, str>> {
+    pub(crate) fn text_line(&mut self) -> Option<Cow<'a, str>> {
         self.line().map(String::from_utf8_lossy)
     }
 
-    pub(super) fn skip_space(&mut self) {
+    pub(crate) fn skip_space(&mut self) {
         let rest = self.rest();
         self.at += rest.iter().position(|b| !b.is_ascii_whitespace()).unwrap_or(rest.len());
     }
 
     /// The next word of text; nothing at the end.
-    pub(super) fn word(&mut self) -> Option<&'a [u8]> {
+    pub(crate) fn word(&mut self) -> Option<&'a [u8]> {
         self.skip_space();
         let rest = self.rest();
         let end = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
@@ -196,7 +196,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The next word as a number.
-    pub(super) fn text_number(&mut self) -> Result<f64> {
+    pub(crate) fn text_number(&mut self) -> Result<f64> {
         let Some(word) = self.word() else {
             return Err(IoError::malformed(
                 self.path,
@@ -214,7 +214,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// So many numbers of text.
-    pub(super) fn text(&mut self, len: usize) -> Result<Values<'a>> {
+    pub(crate) fn text(&mut self, len: usize) -> Result<Values<'a>> {
         // A number and the space before the next take two bytes.
         if len > self.rest().len() / 2 + 1 {
             let problem = format!("{len} numbers are said to be in {} bytes", self.rest().len());
@@ -228,7 +228,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// All numbers of text that are left.
-    pub(super) fn all_text(&mut self) -> Result<Values<'a>> {
+    pub(crate) fn all_text(&mut self) -> Result<Values<'a>> {
         let mut values = Vec::new();
         loop {
             self.skip_space();
@@ -241,14 +241,14 @@ impl<'a> Cursor<'a> {
     }
 
     /// The line of what was read last, counted from 1.
-    pub(super) fn line_number(&self) -> usize {
+    pub(crate) fn line_number(&self) -> usize {
         let before = self.bytes.get(..self.at.saturating_sub(1)).unwrap_or_default();
         1 + before.iter().filter(|&&b| b == b'\n').count()
     }
 }
 
 /// Exactly so many bytes of a reader; memory is asked for as they come.
-pub(super) fn read_exactly(
+pub(crate) fn read_exactly(
     path: &Path,
     reader: &mut dyn Read,
     expected: usize,
@@ -276,7 +276,7 @@ pub(super) fn read_exactly(
 
 /// Bytes out of base64 text. Several pieces, each with its own padding, may follow each other, as VTK writes them.
 #[derive(Debug)]
-pub(super) struct Base64<'a> {
+pub(crate) struct Base64<'a> {
     text: &'a [u8],
     group: [u8; 3],
     given: usize,
@@ -284,7 +284,7 @@ pub(super) struct Base64<'a> {
 }
 
 impl<'a> Base64<'a> {
-    pub(super) fn new(text: &'a [u8]) -> Self {
+    pub(crate) fn new(text: &'a [u8]) -> Self {
         Self { text, group: [0; 3], given: 0, have: 0 }
     }
 
@@ -342,7 +342,7 @@ impl Read for Base64<'_> {
 }
 
 /// Base64 of bytes, in one line.
-pub(super) fn to_base64(bytes: &[u8], sink: &mut dyn io::Write) -> io::Result<()> {
+pub(crate) fn to_base64(bytes: &[u8], sink: &mut dyn io::Write) -> io::Result<()> {
     const SIGNS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let sign = |group: u32, place: u32| SIGNS[(group >> (18 - 6 * place) & 63) as usize];
     for three in bytes.chunks(3) {

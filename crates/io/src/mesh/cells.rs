@@ -8,14 +8,14 @@ use voxalign_image::memory;
 
 /// Cells: their vertices, and where each ends among them.
 #[derive(Debug, Default)]
-pub(super) struct Cells {
+pub(crate) struct Cells {
     ends: Vec<usize>,
     vertices: Vec<u32>,
 }
 
 impl Cells {
     /// Cells of which each is preceded by the number of its vertices.
-    pub(super) fn counted(path: &Path, values: &Values<'_>, number: usize) -> Result<Self> {
+    pub(crate) fn counted(path: &Path, values: &Values<'_>, number: usize) -> Result<Self> {
         let refused = |e| IoError::memory(path, e);
         if number > values.len() {
             let problem = format!("{number} cells are said to be in {} numbers", values.len());
@@ -44,7 +44,7 @@ impl Cells {
     }
 
     /// Cells by where each ends; a first offset that is where the first begins is left out before by `skip`.
-    pub(super) fn ended(
+    pub(crate) fn ended(
         path: &Path,
         offsets: &Values<'_>,
         skip: usize,
@@ -68,17 +68,17 @@ impl Cells {
         Ok(Self { ends, vertices: connectivity.indices(path)? })
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &[u32]> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u32]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, &end)| self.vertices.get(start..end).unwrap_or(&[]))
     }
 
     /// All vertices counted from another one.
-    pub(super) fn shift(&mut self, path: &Path, by: usize) -> Result<()> {
+    pub(crate) fn shift(&mut self, path: &Path, by: usize) -> Result<()> {
         let by = u32::try_from(by).unwrap_or(u32::MAX);
         for vertex in &mut self.vertices {
             *vertex = vertex.checked_add(by).ok_or_else(|| {
@@ -89,7 +89,7 @@ impl Cells {
     }
 
     /// Adds the cells of a kind to a mesh.
-    pub(super) fn add(&self, kind: Kind, parts: &mut Parts<'_>) -> Result<()> {
+    pub(crate) fn add(&self, kind: Kind, parts: &mut Parts<'_>) -> Result<()> {
         match kind {
             Kind::Vertices => {
                 if self.len() > 0 {
@@ -109,9 +109,18 @@ impl Cells {
     }
 }
 
+/// Values of cells, as a file has them.
+#[derive(Debug)]
+pub(crate) struct CellValues<'b> {
+    pub(crate) name: String,
+    pub(crate) components: usize,
+    pub(crate) values: Values<'b>,
+    pub(crate) is_direction: bool,
+}
+
 /// Kinds of cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Vertices,
     Lines,
     Polygons,
@@ -119,7 +128,7 @@ pub(super) enum Kind {
 }
 
 /// Adds cells whose kind is a number each, as in an unstructured grid.
-pub(super) fn add_typed(cells: &Cells, types: &Values<'_>, parts: &mut Parts<'_>) -> Result<()> {
+pub(crate) fn add_typed(cells: &Cells, types: &Values<'_>, parts: &mut Parts<'_>) -> Result<()> {
     if types.len() != cells.len() {
         let (types, cells) = (types.len(), cells.len());
         return Err(parts.wrong(format!("there are {types} types of cells for {cells} cells")));
@@ -148,7 +157,7 @@ pub(super) fn add_typed(cells: &Cells, types: &Values<'_>, parts: &mut Parts<'_>
 }
 
 /// A type of cells in words.
-fn name(kind: u32) -> String {
+pub(crate) fn name(kind: u32) -> String {
     let name = match kind {
         8 => "a pixel of other than four corners",
         10 => "a tetrahedron",

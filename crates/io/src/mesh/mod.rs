@@ -27,17 +27,17 @@
 //! # }
 //! ```
 
-mod bytes;
-mod cells;
+pub(crate) mod bytes;
+pub(crate) mod cells;
 mod freesurfer;
 mod gifti;
-mod parts;
+pub(crate) mod parts;
 mod ply;
 mod stl;
 mod tck;
 mod trk;
-mod vtk;
-mod vtp;
+pub(crate) mod vtk;
+pub(crate) mod vtp;
 mod xml;
 
 use crate::error::{IoError, Result, shorten};
@@ -184,7 +184,7 @@ pub enum MeshSpace {
 
 impl MeshSpace {
     /// From the space to RAS, or back: a half turn, which leaves the orientation of faces.
-    fn convert(self, p: Vector3<f64>) -> Vector3<f64> {
+    pub(crate) fn convert(self, p: Vector3<f64>) -> Vector3<f64> {
         match self {
             Self::Ras => p,
             // No zero becomes a negative one.
@@ -193,7 +193,7 @@ impl MeshSpace {
     }
 
     /// The same of a component of values at vertices, of which directions turn.
-    fn turn(self, array: &VertexData, component: usize, value: f32) -> f32 {
+    pub(crate) fn turn(self, array: &VertexData, component: usize, value: f32) -> f32 {
         let turns = self == Self::Lps && array.is_direction && component < 2;
         if turns { 0.0 - value } else { value }
     }

@@ -9,25 +9,25 @@ use voxalign_image::{Mesh, Vector3, VertexData, memory};
 
 /// A mesh in the space of its file, and what was said about it.
 #[derive(Debug)]
-pub(super) struct Parts<'a> {
-    pub(super) path: &'a Path,
-    pub(super) vertices: Vec<Vector3<f64>>,
-    pub(super) faces: Vec<[u32; 3]>,
-    pub(super) line_ends: Vec<usize>,
-    pub(super) line_vertices: Vec<u32>,
-    pub(super) data: Vec<VertexData>,
+pub(crate) struct Parts<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) vertices: Vec<Vector3<f64>>,
+    pub(crate) faces: Vec<[u32; 3]>,
+    pub(crate) line_ends: Vec<usize>,
+    pub(crate) line_vertices: Vec<u32>,
+    pub(crate) data: Vec<VertexData>,
     /// The space that the file says.
-    pub(super) stated: Option<MeshSpace>,
-    pub(super) encoding: String,
+    pub(crate) stated: Option<MeshSpace>,
+    pub(crate) encoding: String,
     /// What the file calls its space.
-    pub(super) frame: Option<String>,
-    pub(super) oddities: Vec<Oddity>,
+    pub(crate) frame: Option<String>,
+    pub(crate) oddities: Vec<Oddity>,
     polygons: usize,
     small: usize,
 }
 
 impl<'a> Parts<'a> {
-    pub(super) fn new(path: &'a Path, encoding: impl Into<String>) -> Self {
+    pub(crate) fn new(path: &'a Path, encoding: impl Into<String>) -> Self {
         Self {
             path,
             vertices: Vec::new(),
@@ -44,7 +44,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    pub(super) fn say(&mut self, words: impl Into<String>) {
+    pub(crate) fn say(&mut self, words: impl Into<String>) {
         let oddity = Oddity::Other(words.into());
         // A file of a thousand odd arrays is not told of at length.
         if self.oddities.len() < 20 && !self.oddities.contains(&oddity) {
@@ -53,12 +53,12 @@ impl<'a> Parts<'a> {
     }
 
     /// An error about the content.
-    pub(super) fn wrong(&self, problem: impl Into<String>) -> IoError {
+    pub(crate) fn wrong(&self, problem: impl Into<String>) -> IoError {
         IoError::malformed(self.path, problem, AGAIN)
     }
 
     /// Appends vertices, three values each.
-    pub(super) fn add_vertices(&mut self, values: &Values<'_>) -> Result<()> {
+    pub(crate) fn add_vertices(&mut self, values: &Values<'_>) -> Result<()> {
         if !values.len().is_multiple_of(3) {
             let len = values.len();
             return Err(self.wrong(format!("there are {len} coordinates, not three a vertex")));
@@ -73,16 +73,16 @@ impl<'a> Parts<'a> {
         more.into_iter().try_for_each(|vertex| self.add_vertex(vertex))
     }
 
-    pub(super) fn add_vertex(&mut self, vertex: Vector3<f64>) -> Result<()> {
+    pub(crate) fn add_vertex(&mut self, vertex: Vector3<f64>) -> Result<()> {
         memory::push(&mut self.vertices, vertex).map_err(|e| IoError::memory(self.path, e))
     }
 
-    pub(super) fn add_face(&mut self, face: [u32; 3]) -> Result<()> {
+    pub(crate) fn add_face(&mut self, face: [u32; 3]) -> Result<()> {
         memory::push(&mut self.faces, face).map_err(|e| IoError::memory(self.path, e))
     }
 
     /// Appends a polygon, as triangles that share its first corner.
-    pub(super) fn add_polygon(&mut self, corners: &[u32]) -> Result<()> {
+    pub(crate) fn add_polygon(&mut self, corners: &[u32]) -> Result<()> {
         match *corners {
             [a, b, c] => self.add_face([a, b, c]),
             [first, ref rest @ ..] if rest.len() > 2 => {
@@ -100,7 +100,7 @@ impl<'a> Parts<'a> {
     }
 
     /// Appends a strip of triangles, every other of which goes round backwards.
-    pub(super) fn add_strip(&mut self, strip: &[u32]) -> Result<()> {
+    pub(crate) fn add_strip(&mut self, strip: &[u32]) -> Result<()> {
         strip.windows(3).enumerate().try_for_each(|(i, corners)| match *corners {
             [a, b, c] if i % 2 == 0 => self.add_face([a, b, c]),
             [a, b, c] => self.add_face([b, a, c]),
@@ -108,7 +108,7 @@ impl<'a> Parts<'a> {
         })
     }
 
-    pub(super) fn add_line(&mut self, line: impl IntoIterator<Item = u32>) -> Result<()> {
+    pub(crate) fn add_line(&mut self, line: impl IntoIterator<Item = u32>) -> Result<()> {
         let refused = |e| IoError::memory(self.path, e);
         for vertex in line {
             memory::push(&mut self.line_vertices, vertex).map_err(refused)?;
@@ -117,7 +117,7 @@ impl<'a> Parts<'a> {
     }
 
     /// Appends the next vertex of a line that is not ended yet, by a vertex of its own.
-    pub(super) fn add_line_point(&mut self, point: Vector3<f64>) -> Result<()> {
+    pub(crate) fn add_line_point(&mut self, point: Vector3<f64>) -> Result<()> {
         let index = u32::try_from(self.vertices.len());
         let index = index.map_err(|_| self.wrong("there are more than 2^32 points"))?;
         self.add_vertex(point)?;
@@ -125,7 +125,7 @@ impl<'a> Parts<'a> {
     }
 
     /// Values at the vertices.
-    pub(super) fn add_data(
+    pub(crate) fn add_data(
         &mut self,
         name: impl Into<String>,
         components: usize,
@@ -140,7 +140,7 @@ impl<'a> Parts<'a> {
     }
 
     /// The mesh in RAS.
-    pub(super) fn finish(
+    pub(crate) fn finish(
         mut self,
         format: MeshFormat,
         options: &ReadOptions,
@@ -152,16 +152,7 @@ impl<'a> Parts<'a> {
         if self.small > 0 {
             self.say(format!("{} polygons of fewer than three corners were left out", self.small));
         }
-        let assumed = !format.has_world() && self.stated.is_none();
-        let space = self.space(format, options);
-        if space == MeshSpace::Lps {
-            self.vertices.iter_mut().for_each(|v| *v = space.convert(*v));
-            for array in self.data.iter_mut().filter(|array| array.is_direction) {
-                for one in array.values.chunks_exact_mut(3) {
-                    one.iter_mut().take(2).for_each(|v| *v = 0.0 - *v);
-                }
-            }
-        }
+        let (space, assumed) = self.place(format.has_world(), options.space);
         let path = self.path;
         let mesh = Mesh::new(self.vertices, self.faces)
             .and_then(|mesh| mesh.with_lines(self.line_ends, self.line_vertices))
@@ -181,12 +172,23 @@ impl<'a> Parts<'a> {
         Ok((mesh, info))
     }
 
+    /// Brings vertices and directions to RAS: the space of the file's coordinates, and whether the file does not say it.
+    pub(crate) fn place(&mut self, has_world: bool, asked: Option<MeshSpace>) -> (MeshSpace, bool) {
+        let assumed = !has_world && self.stated.is_none();
+        let space = self.space(has_world, asked);
+        if space == MeshSpace::Lps {
+            self.vertices.iter_mut().for_each(|v| *v = space.convert(*v));
+            self.data.iter_mut().for_each(turn_directions);
+        }
+        (space, assumed)
+    }
+
     /// The space of the file's coordinates.
-    fn space(&mut self, format: MeshFormat, options: &ReadOptions) -> MeshSpace {
-        let stated = if format.has_world() { Some(MeshSpace::Ras) } else { self.stated };
-        match (stated, options.space) {
+    fn space(&mut self, has_world: bool, asked: Option<MeshSpace>) -> MeshSpace {
+        let stated = if has_world { Some(MeshSpace::Ras) } else { self.stated };
+        match (stated, asked) {
             (Some(stated), Some(asked)) if stated != asked => {
-                let by = if format.has_world() { "format" } else { "file" };
+                let by = if has_world { "format" } else { "file" };
                 self.say(format!(
                     "the {by} states that the coordinates are {stated}, which was used instead of {asked}"
                 ));
@@ -201,8 +203,17 @@ impl<'a> Parts<'a> {
     }
 }
 
+/// Turns directions from LPS to RAS.
+pub(crate) fn turn_directions(array: &mut VertexData) {
+    if array.is_direction {
+        for one in array.values.chunks_exact_mut(3) {
+            one.iter_mut().take(2).for_each(|v| *v = 0.0 - *v);
+        }
+    }
+}
+
 /// The space that a title or a comment states, as 3D Slicer writes it.
-pub(super) fn stated_space(text: &str) -> Option<MeshSpace> {
+pub(crate) fn stated_space(text: &str) -> Option<MeshSpace> {
     let (_, after) = text.split_once("SPACE=")?;
     [("RAS", MeshSpace::Ras), ("LPS", MeshSpace::Lps)]
         .into_iter()

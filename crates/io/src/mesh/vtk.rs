@@ -1,14 +1,14 @@
 //! Legacy VTK: polygonal data, and surface cells of unstructured grids.
 
 use super::bytes::{AGAIN, Cursor, Number, Values, count};
-use super::cells::{Cells, Kind, add_typed};
+use super::cells::{CellValues, Cells, Kind, add_typed};
 use super::parts::{Parts, stated_space};
 use super::{MeshSpace, WriteOptions};
 use crate::atomic;
 use crate::error::{IoError, Result, shorten};
 use std::io::{self, Write};
 use std::path::Path;
-use voxalign_image::{Mesh, memory};
+use voxalign_image::{Mesh, Vector3, VertexData, memory};
 
 /// What values belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,20 +18,41 @@ enum Of {
     Cells,
 }
 
-struct Reader<'a, 'b> {
+/// What is read of a file.
+pub(crate) struct Reader<'a, 'b> {
     cursor: Cursor<'b>,
-    parts: Parts<'a>,
+    pub(crate) parts: Parts<'a>,
     binary: bool,
     /// Whether cells have offsets and connectivity.
     offsets: bool,
     of: Of,
     /// How many points or cells values are for.
     number: usize,
-    cells: Option<Cells>,
-    types: Option<Values<'b>>,
+    pub(crate) cells: Option<Cells>,
+    pub(crate) types: Option<Values<'b>>,
+    /// Values of cells, where they are wanted.
+    pub(crate) cell_values: Option<Vec<CellValues<'b>>>,
 }
 
-pub(super) fn read<'a>(path: &'a Path, bytes: &[u8]) -> Result<Parts<'a>> {
+pub(crate) fn read<'a>(path: &'a Path, bytes: &[u8]) -> Result<Parts<'a>> {
+    let Reader { mut parts, cells, types, .. } = dataset(path, bytes, false)?;
+    match (cells, types) {
+        (Some(cells), Some(types)) => add_typed(&cells, &types, &mut parts)?,
+        (Some(_), None) => return Err(parts.wrong("there are CELLS without CELL_TYPES")),
+        _ => {}
+    }
+    Ok(parts)
+}
+
+/// All sections of a file; values of cells where they are wanted.
+pub(crate) fn dataset<'a, 'b>(
+    path: &'a Path,
+    bytes: &'b [u8],
+    with_cell_values: bool,
+) -> Result<Reader<'a, 'b>>
+where
+    'a: 'b,
+{
     let mut cursor = Cursor::new(path, bytes);
     let first = cursor.text_line().unwrap_or_default();
     let Some(version) = first.strip_prefix("# vtk DataFile Version") else {
@@ -53,15 +74,11 @@ pub(super) fn read<'a>(path: &'a Path, bytes: &[u8]) -> Result<Parts<'a>> {
     parts.stated = stated_space(&title);
     let (of, offsets) = (Of::Dataset, major >= 5);
     let (cells, types) = (None, None);
-    let mut reader = Reader { cursor, parts, binary, offsets, of, number: 0, cells, types };
+    let cell_values = with_cell_values.then(Vec::new);
+    let mut reader =
+        Reader { cursor, parts, binary, offsets, of, number: 0, cells, types, cell_values };
     reader.sections()?;
-    let Reader { mut parts, cells, types, .. } = reader;
-    match (cells, types) {
-        (Some(cells), Some(types)) => add_typed(&cells, &types, &mut parts)?,
-        (Some(_), None) => return Err(parts.wrong("there are CELLS without CELL_TYPES")),
-        _ => {}
-    }
-    Ok(parts)
+    Ok(reader)
 }
 
 impl<'b> Reader<'_, 'b> {
@@ -133,7 +150,10 @@ impl<'b> Reader<'_, 'b> {
             return Ok(());
         }
         let what = format!("the dataset is '{}', which is not a mesh", shorten(&name));
-        let remedy = "give polygonal data; images are read from NIfTI, NRRD and MetaImage";
+        let remedy = match self.cell_values {
+            None => "give polygonal data; images are read from NIfTI, NRRD and MetaImage",
+            Some(_) => "give an unstructured grid of tetrahedra",
+        };
         Err(IoError::unsupported(self.parts.path, what, remedy))
     }
 
@@ -264,7 +284,7 @@ impl<'b> Reader<'_, 'b> {
             }
         };
         let values = self.array(kind.as_ref(), number.saturating_mul(components))?;
-        self.keep(name, components, &values, is_direction)
+        self.keep(name, components, values, is_direction)
     }
 
     /// Any number of arrays.
@@ -282,7 +302,16 @@ impl<'b> Reader<'_, 'b> {
             let tuples = self.count("values", Some(tuples))?;
             let len = components.saturating_mul(tuples);
             if ["string", "utf8_string"].contains(&kind.as_str()) {
+                let before = self.cursor.rest();
                 self.skip_texts(len)?;
+                // VTK keeps the space of a dataset when it writes it again; surfaces have it in the title alone.
+                if name == "SPACE" && self.of == Of::Dataset && self.cell_values.is_some() {
+                    let used = before.len() - self.cursor.rest().len();
+                    let text = String::from_utf8_lossy(before.get(..used).unwrap_or_default());
+                    let letters = text.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
+                    let stated = stated_space(&format!("SPACE={letters}"));
+                    self.parts.stated = stated.or(self.parts.stated);
+                }
                 continue;
             }
             let values = self.array(Some(kind), len)?;
@@ -291,16 +320,21 @@ impl<'b> Reader<'_, 'b> {
                 self.parts
                     .say(format!("'{name}' has {tuples} values for {n} points and was left out"));
             } else {
-                self.keep(decoded(name), components, &values, false)?;
+                self.keep(decoded(name), components, values, false)?;
             }
         }
         Ok(())
     }
 
-    fn keep(&mut self, name: String, n: usize, values: &Values<'_>, direction: bool) -> Result<()> {
-        match self.of {
-            Of::Points if n > 0 => self.parts.add_data(name, n, values, direction),
-            Of::Cells => {
+    fn keep(&mut self, name: String, n: usize, values: Values<'b>, direction: bool) -> Result<()> {
+        match (self.of, &mut self.cell_values) {
+            (Of::Points, _) if n > 0 => self.parts.add_data(name, n, &values, direction),
+            (Of::Cells, Some(kept)) => {
+                let is_direction = direction && n == 3;
+                kept.push(CellValues { name, components: n, values, is_direction });
+                Ok(())
+            }
+            (Of::Cells, None) => {
                 self.parts.say(format!("'{}', values of cells, was left out", shorten(&name)));
                 Ok(())
             }
@@ -335,13 +369,37 @@ fn encoded(name: &str) -> String {
 }
 
 /// Writes numbers as an ASCII or a binary file has them.
-struct Writer<'a> {
-    sink: &'a mut dyn Write,
+pub(crate) struct Writer<'a> {
+    pub(crate) sink: &'a mut dyn Write,
     text: bool,
     written: usize,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    pub(crate) fn new(sink: &'a mut dyn Write, text: bool) -> Self {
+        Self { sink, text, written: 0 }
+    }
+
+    /// The beginning of a file, and the positions of its points.
+    pub(crate) fn points(
+        &mut self,
+        dataset: &str,
+        vertices: &[Vector3<f64>],
+        space: MeshSpace,
+    ) -> io::Result<()> {
+        let coding = if self.text { "ASCII" } else { "BINARY" };
+        let points = vertices.len();
+        writeln!(
+            self.sink,
+            "# vtk DataFile Version 3.0\nvoxalign SPACE={space}\n{coding}\nDATASET {dataset}\n\
+             POINTS {points} double"
+        )?;
+        for vertex in vertices {
+            space.convert(*vertex).iter().try_for_each(|value| self.double(*value))?;
+        }
+        self.end()
+    }
+
     fn double(&mut self, value: f64) -> io::Result<()> {
         if self.text {
             self.word(&format!("{value:?}"))
@@ -358,8 +416,7 @@ impl Writer<'_> {
         }
     }
 
-    fn int(&mut self, value: usize) -> io::Result<()> {
-        let value = value as i32;
+    pub(crate) fn int(&mut self, value: i32) -> io::Result<()> {
         if self.text {
             self.word(&value.to_string())
         } else {
@@ -373,36 +430,26 @@ impl Writer<'_> {
         write!(self.sink, "{word}{space}")
     }
 
-    fn end(&mut self) -> io::Result<()> {
+    pub(crate) fn end(&mut self) -> io::Result<()> {
         self.written = 0;
         self.sink.write_all(b"\n")
     }
 }
 
-pub(super) fn write(path: &Path, mesh: &Mesh, options: &WriteOptions) -> Result<()> {
+pub(crate) fn write(path: &Path, mesh: &Mesh, options: &WriteOptions) -> Result<()> {
     atomic::write_file(path, |sink| {
-        write_to(&mut Writer { sink, text: options.as_text, written: 0 }, mesh, options.space)
+        write_to(&mut Writer::new(sink, options.as_text), mesh, options.space)
     })
 }
 
 fn write_to(to: &mut Writer<'_>, mesh: &Mesh, space: MeshSpace) -> io::Result<()> {
-    let coding = if to.text { "ASCII" } else { "BINARY" };
-    let points = mesh.vertices().len();
-    writeln!(
-        to.sink,
-        "# vtk DataFile Version 3.0\nvoxalign SPACE={space}\n{coding}\nDATASET POLYDATA\n\
-         POINTS {points} double"
-    )?;
-    for vertex in mesh.vertices() {
-        space.convert(*vertex).iter().try_for_each(|value| to.double(*value))?;
-    }
-    to.end()?;
+    to.points("POLYDATA", mesh.vertices(), space)?;
     if mesh.lines().len() > 0 {
         let lines = mesh.lines().len();
         writeln!(to.sink, "LINES {lines} {}", lines + mesh.line_vertices().len())?;
         for line in mesh.lines() {
-            to.int(line.len())?;
-            line.iter().try_for_each(|&i| to.int(i as usize))?;
+            to.int(line.len() as i32)?;
+            line.iter().try_for_each(|&i| to.int(i as i32))?;
         }
         to.end()?;
     }
@@ -411,15 +458,24 @@ fn write_to(to: &mut Writer<'_>, mesh: &Mesh, space: MeshSpace) -> io::Result<()
         writeln!(to.sink, "POLYGONS {faces} {}", 4 * faces)?;
         for face in mesh.faces() {
             to.int(3)?;
-            face.iter().try_for_each(|&i| to.int(i as usize))?;
+            face.iter().try_for_each(|&i| to.int(i as i32))?;
         }
         to.end()?;
     }
     if mesh.data().is_empty() {
         return Ok(());
     }
-    writeln!(to.sink, "POINT_DATA {points}")?;
-    for array in mesh.data().iter().filter(|array| array.is_direction) {
+    writeln!(to.sink, "POINT_DATA {}", mesh.vertices().len())?;
+    write_data(to, mesh.data(), space)
+}
+
+/// Values at points or in cells: directions first.
+pub(crate) fn write_data(
+    to: &mut Writer<'_>,
+    data: &[VertexData],
+    space: MeshSpace,
+) -> io::Result<()> {
+    for array in data.iter().filter(|array| array.is_direction) {
         let normal = array.name.to_ascii_lowercase().contains("normal");
         let keyword = if normal { "NORMALS" } else { "VECTORS" };
         writeln!(to.sink, "{keyword} {} float", encoded(&array.name))?;
@@ -428,12 +484,13 @@ fn write_to(to: &mut Writer<'_>, mesh: &Mesh, space: MeshSpace) -> io::Result<()
         }
         to.end()?;
     }
-    let others = || mesh.data().iter().filter(|array| !array.is_direction);
+    let others = || data.iter().filter(|array| !array.is_direction);
     if others().count() > 0 {
         writeln!(to.sink, "FIELD FieldData {}", others().count())?;
     }
     for array in others() {
-        writeln!(to.sink, "{} {} {points} float", encoded(&array.name), array.components)?;
+        let tuples = array.values.len() / array.components.max(1);
+        writeln!(to.sink, "{} {} {tuples} float", encoded(&array.name), array.components)?;
         array.values.iter().try_for_each(|&value| to.float(value))?;
         to.end()?;
     }

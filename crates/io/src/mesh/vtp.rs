@@ -1,51 +1,61 @@
-//! VTK XML of polygonal data: arrays as text, as base64, or appended.
+//! VTK XML of polygonal data, and what unstructured grids share with it: arrays as text, as base64, or appended.
 
-use super::bytes::to_base64;
-use super::bytes::{AGAIN, Base64, Cursor, Number, Values, count, read_exactly};
+mod coding;
+
+use super::bytes::{AGAIN, Cursor, Number, Values, count, to_base64};
 use super::cells::{Cells, Kind};
 use super::parts::Parts;
 use super::xml::{Piece, Start, Xml, append, write_text};
 use super::{MeshSpace, WriteOptions};
 use crate::atomic;
 use crate::error::{IoError, Result, shorten};
-use flate2::bufread::ZlibDecoder;
+use coding::Coding;
 use std::borrow::Cow;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::Path;
-use voxalign_image::{Mesh, VertexData};
+use voxalign_image::{Mesh, Vector3, VertexData};
 
 /// The beginning of what is appended.
 const APPENDED: &[u8] = b"<AppendedData";
 
-/// How arrays are stored in a file.
-#[derive(Debug)]
-struct Coding<'b> {
-    big: bool,
-    /// The type of lengths.
-    length: Number,
-    packed: bool,
-    /// What is appended, and whether as base64.
-    appended: Option<(&'b [u8], bool)>,
-}
-
 /// A `DataArray`.
 #[derive(Debug)]
-struct Array<'a> {
+pub(crate) struct Array<'a> {
     /// The element that it is in.
     section: String,
     piece: usize,
-    start: Start,
+    pub(crate) start: Start,
     text: Cow<'a, str>,
 }
 
-/// A `Piece` and what its `PointData` says of arrays.
+/// A `Piece` and what its `PointData` and `CellData` say of arrays.
 #[derive(Debug, Default)]
 struct Part {
     points: usize,
     directions: Vec<String>,
+    cell_directions: Vec<String>,
 }
 
-pub(super) fn read<'a>(path: &'a Path, bytes: &[u8]) -> Result<Parts<'a>> {
+/// The arrays and the pieces of a file.
+#[derive(Debug)]
+pub(crate) struct Opened<'b> {
+    coding: Coding<'b>,
+    arrays: Vec<Array<'b>>,
+    pieces: Vec<Part>,
+}
+
+pub(crate) fn read<'a>(path: &'a Path, bytes: &[u8]) -> Result<Parts<'a>> {
+    let file = open(path, bytes, "PolyData")?;
+    let mut parts = Parts::new(path, "");
+    for piece in 0..file.pieces() {
+        add_piece(piece, &file, &mut parts)?;
+    }
+    join_data(file.pieces(), &mut parts);
+    Ok(parts)
+}
+
+/// Opens a file of a type of dataset, `PolyData` or `UnstructuredGrid`.
+pub(crate) fn open<'b>(path: &'b Path, bytes: &'b [u8], dataset: &str) -> Result<Opened<'b>> {
     let malformed = |problem: &str| IoError::malformed(path, problem, AGAIN);
     // What is appended may be no text.
     let cut = bytes.windows(APPENDED.len()).position(|words| words == APPENDED);
@@ -62,8 +72,7 @@ pub(super) fn read<'a>(path: &'a Path, bytes: &[u8]) -> Result<Parts<'a>> {
             Some((&rest[begin + 1..], base64))
         }
     };
-    let (file, arrays, pieces) = document(path, head, cut.is_some())?;
-    let mut parts = Parts::new(path, "");
+    let (file, arrays, pieces) = document(path, head, cut.is_some(), dataset)?;
     let packed = match file.get("compressor") {
         None | Some("") => false,
         Some("vtkZLibDataCompressor") => true,
@@ -76,12 +85,7 @@ pub(super) fn read<'a>(path: &'a Path, bytes: &[u8]) -> Result<Parts<'a>> {
     let long = file.get("header_type") == Some("UInt64");
     let length = if long { Number::U64 } else { Number::U32 };
     let big = file.get("byte_order") == Some("BigEndian");
-    let coding = Coding { big, length, packed, appended };
-    for piece in 0..pieces.len() {
-        add_piece(piece, &pieces, &arrays, &coding, &mut parts)?;
-    }
-    join_data(&pieces, &mut parts);
-    Ok(parts)
+    Ok(Opened { coding: Coding { big, length, packed, appended }, arrays, pieces })
 }
 
 /// The elements of a document: the root, all arrays, and all pieces.
@@ -89,6 +93,7 @@ fn document<'b>(
     path: &'b Path,
     head: &'b str,
     cut: bool,
+    dataset: &str,
 ) -> Result<(Start, Vec<Array<'b>>, Vec<Part>)> {
     let mut xml = Xml::new(path, head);
     let malformed = |problem: String| IoError::malformed(path, problem, AGAIN);
@@ -105,17 +110,12 @@ fn document<'b>(
                 match start.name.as_str() {
                     "VTKFile" => {
                         let kind = start.get("type").unwrap_or_default();
-                        if kind != "PolyData" {
-                            let what =
-                                format!("the file holds '{}', no polygonal data", shorten(kind));
-                            let remedy = "extract the surface first, for example with ParaView's filter Extract Surface";
-                            return Err(IoError::unsupported(path, what, remedy));
-                        }
+                        check_dataset(path, kind, dataset)?;
                         file = Some(start);
                     }
                     "Piece" => {
                         let points = count(path, "points", start.get("NumberOfPoints"))?;
-                        pieces.push(Part { points, directions: Vec::new() });
+                        pieces.push(Part { points, ..Part::default() });
                     }
                     "DataArray" | "Array" => {
                         let (section, piece) = (section.clone(), pieces.len());
@@ -123,10 +123,14 @@ fn document<'b>(
                     }
                     name => {
                         section = name.to_owned();
-                        if let Some(piece) = pieces.last_mut().filter(|_| name == "PointData") {
+                        if let Some(piece) = pieces.last_mut() {
                             let names = ["Normals", "Vectors"].map(|name| start.get(name));
-                            piece.directions =
-                                names.into_iter().flatten().map(str::to_owned).collect();
+                            let names = names.into_iter().flatten().map(str::to_owned);
+                            match name {
+                                "PointData" => piece.directions = names.collect(),
+                                "CellData" => piece.cell_directions = names.collect(),
+                                _ => {}
+                            }
                         }
                     }
                 }
@@ -151,88 +155,177 @@ fn document<'b>(
     Ok((file, arrays, pieces))
 }
 
-/// Adds a piece to the mesh.
-fn add_piece(
-    piece: usize,
-    pieces: &[Part],
-    arrays: &[Array<'_>],
-    coding: &Coding<'_>,
-    parts: &mut Parts<'_>,
-) -> Result<()> {
-    let path = parts.path;
-    let own = |section: &'static str| {
-        arrays.iter().filter(move |array| array.piece == piece + 1 && array.section == section)
+/// An error where a file holds another type of dataset.
+fn check_dataset(path: &Path, kind: &str, dataset: &str) -> Result<()> {
+    if kind == dataset {
+        return Ok(());
+    }
+    let (wanted, remedy) = if dataset == "PolyData" {
+        (
+            "polygonal data",
+            "extract the surface first, for example with ParaView's filter Extract Surface",
+        )
+    } else {
+        ("unstructured grid", "give a mesh of tetrahedra, which is a .vtu file")
     };
-    let before = parts.vertices.len();
-    if let Some(points) = own("Points").next() {
-        let kind = points.start.get("type").unwrap_or_default().to_owned();
-        let format = points.start.get("format").unwrap_or("ascii").to_owned();
-        parts.encoding = format!("{format}, {kind}{}", if coding.packed { ", packed" } else { "" });
-        parts.add_vertices(&coding.values(path, points)?)?;
+    let what = format!("the file holds '{}', no {wanted}", shorten(kind));
+    Err(IoError::unsupported(path, what, remedy))
+}
+
+impl<'b> Opened<'b> {
+    pub(crate) fn pieces(&self) -> usize {
+        self.pieces.len()
     }
-    let number = pieces.get(piece).map_or(0, |piece| piece.points);
-    let found = parts.vertices.len() - before;
-    if found != number {
-        return Err(parts.wrong(format!("{number} points are expected, and there are {found}")));
+
+    /// The arrays of a section of a piece.
+    pub(crate) fn own(
+        &self,
+        piece: usize,
+        section: &'static str,
+    ) -> impl Iterator<Item = &Array<'b>> {
+        let own = move |array: &&Array<'b>| array.piece == piece + 1 && array.section == section;
+        self.arrays.iter().filter(own)
     }
+
+    /// An array of a section of a piece by its name.
+    pub(crate) fn named(
+        &self,
+        piece: usize,
+        section: &'static str,
+        name: &str,
+    ) -> Option<&Array<'b>> {
+        self.own(piece, section).find(|array| array.start.get("Name") == Some(name))
+    }
+
+    /// The values of an array.
+    pub(crate) fn values(&self, path: &Path, array: &Array<'_>) -> Result<Values<'static>> {
+        self.coding.values(path, array)
+    }
+
+    /// Whether an array of a piece is marked as one of directions.
+    pub(crate) fn is_direction(&self, piece: usize, array: &Array<'_>) -> bool {
+        let name = array.start.get("Name").unwrap_or_default();
+        self.pieces.get(piece).is_some_and(|part| {
+            let cells = array.section == "CellData";
+            let names = if cells { &part.cell_directions } else { &part.directions };
+            names.iter().any(|n| n == name)
+        })
+    }
+
+    /// Adds the points of a piece; the number of those before.
+    pub(crate) fn add_points(&self, piece: usize, parts: &mut Parts<'_>) -> Result<usize> {
+        let before = parts.vertices.len();
+        if let Some(points) = self.own(piece, "Points").next() {
+            let kind = points.start.get("type").unwrap_or_default().to_owned();
+            let format = points.start.get("format").unwrap_or("ascii").to_owned();
+            let packed = if self.coding.packed { ", packed" } else { "" };
+            parts.encoding = format!("{format}, {kind}{packed}");
+            parts.add_vertices(&self.values(parts.path, points)?)?;
+        }
+        let number = self.pieces.get(piece).map_or(0, |piece| piece.points);
+        let found = parts.vertices.len() - before;
+        if found != number {
+            return Err(parts.wrong(format!("{number} points are expected, and there are {found}")));
+        }
+        Ok(before)
+    }
+
+    /// Adds the values at the points of a piece.
+    pub(crate) fn add_point_data(&self, piece: usize, parts: &mut Parts<'_>) -> Result<()> {
+        let number = self.pieces.get(piece).map_or(0, |piece| piece.points);
+        for array in self.own(piece, "PointData") {
+            let name = array.start.get("Name").unwrap_or_default();
+            if array.start.get("type") == Some("String") {
+                continue;
+            }
+            let components = array.components(parts.path)?;
+            let values = self.values(parts.path, array)?;
+            if components.checked_mul(number) != Some(values.len()) {
+                let found = values.len();
+                return Err(parts
+                    .wrong(format!("'{}' has {found} values for {number} points", shorten(name))));
+            }
+            let is_direction = self.is_direction(piece, array);
+            parts.add_data(name, components, &values, is_direction)?;
+        }
+        Ok(())
+    }
+
+    /// Notes the space of the dataset where VTK stored it as bytes.
+    pub(crate) fn state_packed_space(&self, parts: &mut Parts<'_>) -> Result<()> {
+        for array in self.arrays.iter().filter(|array| array.section == "FieldData") {
+            let is_text = array.start.get("format").unwrap_or("ascii") == "ascii";
+            if array.start.get("Name") == Some("SPACE") && !is_text {
+                parts.stated = match &self.coding.bytes(parts.path, array)?[..] {
+                    b"RAS\0" => Some(MeshSpace::Ras),
+                    b"LPS\0" => Some(MeshSpace::Lps),
+                    _ => parts.stated,
+                };
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes the space of the dataset, which 3D Slicer says in a text.
+    pub(crate) fn state_space(&self, parts: &mut Parts<'_>) -> Result<()> {
+        for array in self.arrays.iter().filter(|array| array.section == "FieldData") {
+            if array.start.get("Name") == Some("SPACE")
+                && array.start.get("format") == Some("ascii")
+            {
+                let codes = Cursor::new(parts.path, array.text.as_bytes()).all_text()?;
+                let text: String = codes.iter().map(|code| char::from(code as u8)).collect();
+                parts.stated = match text.trim_matches('\0') {
+                    "RAS" => Some(MeshSpace::Ras),
+                    "LPS" => Some(MeshSpace::Lps),
+                    _ => parts.stated,
+                };
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Array<'_> {
+    /// Values a point or a cell.
+    pub(crate) fn components(&self, path: &Path) -> Result<usize> {
+        match self.start.get("NumberOfComponents") {
+            None | Some("0") => Ok(1),
+            some => count(path, "components", some),
+        }
+    }
+}
+
+/// Adds a piece to the mesh.
+fn add_piece(piece: usize, file: &Opened<'_>, parts: &mut Parts<'_>) -> Result<()> {
+    let path = parts.path;
+    let before = file.add_points(piece, parts)?;
     for (section, kind) in [
         ("Verts", Kind::Vertices),
         ("Lines", Kind::Lines),
         ("Polys", Kind::Polygons),
         ("Strips", Kind::Strips),
     ] {
-        let named = |name: &str| own(section).find(|array| array.start.get("Name") == Some(name));
+        let named = |name: &str| file.named(piece, section, name);
         let (Some(connectivity), Some(offsets)) = (named("connectivity"), named("offsets")) else {
             continue;
         };
-        let offsets = coding.values(path, offsets)?;
-        let connectivity = coding.values(path, connectivity)?;
+        let offsets = file.values(path, offsets)?;
+        let connectivity = file.values(path, connectivity)?;
         let mut cells = Cells::ended(path, &offsets, 0, &connectivity)?;
         cells.shift(path, before)?;
         cells.add(kind, parts)?;
     }
-    for array in own("CellData") {
+    for array in file.own(piece, "CellData") {
         let name = shorten(array.start.get("Name").unwrap_or_default());
         parts.say(format!("'{name}', values of cells, was left out"));
     }
-    for array in own("PointData") {
-        let name = array.start.get("Name").unwrap_or_default();
-        if array.start.get("type") == Some("String") {
-            continue;
-        }
-        let components = match array.start.get("NumberOfComponents") {
-            None | Some("0") => 1,
-            some => count(path, "components", some)?,
-        };
-        let values = coding.values(path, array)?;
-        if components.checked_mul(number) != Some(values.len()) {
-            let found = values.len();
-            return Err(
-                parts.wrong(format!("'{}' has {found} values for {number} points", shorten(name)))
-            );
-        }
-        let directions = pieces.get(piece).map(|piece| &piece.directions);
-        let is_direction = directions.is_some_and(|names| names.iter().any(|n| n == name));
-        parts.add_data(name, components, &values, is_direction)?;
-    }
-    // 3D Slicer says the space in a text of the dataset.
-    for array in arrays.iter().filter(|array| array.section == "FieldData") {
-        if array.start.get("Name") == Some("SPACE") && array.start.get("format") == Some("ascii") {
-            let codes = Cursor::new(path, array.text.as_bytes()).all_text()?;
-            let text: String = codes.iter().map(|code| char::from(code as u8)).collect();
-            parts.stated = match text.trim_matches('\0') {
-                "RAS" => Some(MeshSpace::Ras),
-                "LPS" => Some(MeshSpace::Lps),
-                _ => parts.stated,
-            };
-        }
-    }
-    Ok(())
+    file.add_point_data(piece, parts)?;
+    file.state_space(parts)
 }
 
 /// Makes one array of those that several pieces have; what not every piece has is left out.
-fn join_data(pieces: &[Part], parts: &mut Parts<'_>) {
-    if pieces.len() < 2 {
+pub(crate) fn join_data(pieces: usize, parts: &mut Parts<'_>) {
+    if pieces < 2 {
         return;
     }
     let mut joined: Vec<VertexData> = Vec::new();
@@ -259,101 +352,17 @@ fn join_data(pieces: &[Part], parts: &mut Parts<'_>) {
     parts.data = joined;
 }
 
-impl<'b> Coding<'b> {
-    fn values(&self, path: &Path, array: &'b Array<'_>) -> Result<Values<'b>> {
-        let wrong = |problem: String| IoError::malformed(path, problem, AGAIN);
-        let start = &array.start;
-        let number = match start.need(path, "type")? {
-            "Int8" => Number::I8,
-            "UInt8" => Number::U8,
-            "Int16" => Number::I16,
-            "UInt16" => Number::U16,
-            "Int32" => Number::I32,
-            "UInt32" => Number::U32,
-            "Int64" => Number::I64,
-            "UInt64" => Number::U64,
-            "Float32" => Number::F32,
-            "Float64" => Number::F64,
-            other => return Err(wrong(format!("the type of an array is '{}'", shorten(other)))),
-        };
-        let bytes = match start.get("format").unwrap_or("ascii") {
-            "ascii" => {
-                return match Cursor::new(path, array.text.as_bytes()).all_text()? {
-                    Values::Text(values) => Ok(Values::Text(values)),
-                    Values::Bytes { .. } => Ok(Values::Text(Vec::new())),
-                };
-            }
-            "binary" => self.block(path, array.text.trim().as_bytes(), true)?,
-            "appended" => {
-                let offset = count(path, "bytes", start.get("offset"))?;
-                let (all, base64) =
-                    self.appended.ok_or_else(|| wrong("there is no <AppendedData>".into()))?;
-                let rest = all.get(offset..).ok_or_else(|| {
-                    wrong(format!("an array begins at {offset} of {} bytes", all.len()))
-                })?;
-                self.block(path, rest, base64)?
-            }
-            other => return Err(wrong(format!("the format of an array is '{}'", shorten(other)))),
-        };
-        if !bytes.len().is_multiple_of(number.size()) {
-            return Err(wrong(format!("an array of {} bytes cannot be", bytes.len())));
-        }
-        Ok(Values::Bytes { bytes: Cow::Owned(bytes), number, big: self.big })
-    }
-
-    /// The bytes of an array, whose lengths come first.
-    fn block(&self, path: &Path, bytes: &[u8], base64: bool) -> Result<Vec<u8>> {
-        let mut whole = bytes;
-        let mut decoded = Base64::new(bytes);
-        let reader: &mut dyn Read = if base64 { &mut decoded } else { &mut whole };
-        let wrong = |problem: String| IoError::malformed(path, problem, AGAIN);
-        let fits = |claimed: usize| {
-            if claimed <= bytes.len() {
-                return Ok(());
-            }
-            Err(wrong(format!("{claimed} bytes are said to be in {}", bytes.len())))
-        };
-        let length = |reader: &mut dyn Read| {
-            let mut bytes = Vec::new();
-            read_exactly(path, reader, self.length.size(), &mut bytes)?;
-            // Larger than can be counted is larger than the file.
-            Ok(self.length.value(&bytes, self.big) as usize)
-        };
-        let mut done = Vec::new();
-        let first = length(reader)?;
-        if !self.packed {
-            fits(first)?;
-            read_exactly(path, reader, first, &mut done)?;
-            return Ok(done);
-        }
-        fits(first.saturating_mul(self.length.size()))?;
-        let [size, last] = [length(reader)?, length(reader)?];
-        let mut sizes = Vec::new();
-        for _ in 0..first {
-            sizes.push(length(reader)?);
-        }
-        for (block, &packed) in sizes.iter().enumerate() {
-            fits(packed)?;
-            let mut piece = Vec::new();
-            read_exactly(path, reader, packed, &mut piece)?;
-            let expected = if block + 1 == first && last > 0 { last } else { size };
-            read_exactly(path, &mut ZlibDecoder::new(&piece[..]), expected, &mut done)?;
-        }
-        Ok(done)
-    }
-}
-
 /// Writes the bytes of an array.
 type Put<'m> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'm;
 
 /// What is written of an array: its attributes, and its bytes.
-struct Written<'m> {
+pub(crate) struct Written<'m> {
     attributes: String,
     len: usize,
     put: Box<Put<'m>>,
 }
 
-fn written<'m, const N: usize>(
+pub(crate) fn written<'m, const N: usize>(
     kind: &str,
     name: &str,
     components: usize,
@@ -371,19 +380,23 @@ fn written<'m, const N: usize>(
 }
 
 /// A section of a piece: its tag, and its arrays.
-type Section<'m> = (String, Vec<Written<'m>>);
+pub(crate) type Section<'m> = (String, Vec<Written<'m>>);
 
-fn sections<'m>(mesh: &'m Mesh, space: MeshSpace) -> Vec<Section<'m>> {
-    let data = mesh.data().iter().map(|array| {
+/// Values at points or in cells: the section of that name.
+pub(crate) fn data_section<'m>(
+    name: &str,
+    data: &'m [VertexData],
+    space: MeshSpace,
+) -> Section<'m> {
+    let arrays = data.iter().map(|array| {
         written("Float32", &array.name, array.components, array.values.len(), move || {
             let turned =
                 move |(i, &value): (usize, &f32)| space.turn(array, i % array.components, value);
             Box::new(array.values.iter().enumerate().map(turned).map(f32::to_le_bytes))
         })
     });
-    let direction = mesh.data().iter().filter(|array| array.is_direction);
-    let mut tag = "PointData".to_owned();
-    for array in direction {
+    let mut tag = name.to_owned();
+    for array in data.iter().filter(|array| array.is_direction) {
         let kind =
             if array.name.to_ascii_lowercase().contains("normal") { "Normals" } else { "Vectors" };
         if !tag.contains(kind) {
@@ -392,10 +405,19 @@ fn sections<'m>(mesh: &'m Mesh, space: MeshSpace) -> Vec<Section<'m>> {
             tag += &format!(" {kind}=\"{}\"", String::from_utf8_lossy(&name));
         }
     }
-    let points = written("Float64", "Points", 3, 3 * mesh.vertices().len(), move || {
-        let vertices = mesh.vertices().iter().map(move |v| space.convert(*v));
+    (tag, arrays.collect())
+}
+
+/// The section of the positions, mm.
+pub(crate) fn points_section(vertices: &[Vector3<f64>], space: MeshSpace) -> Section<'_> {
+    let points = written("Float64", "Points", 3, 3 * vertices.len(), move || {
+        let vertices = vertices.iter().map(move |v| space.convert(*v));
         Box::new(vertices.flat_map(|v| [v[0], v[1], v[2]]).map(f64::to_le_bytes))
     });
+    ("Points".to_owned(), vec![points])
+}
+
+fn sections<'m>(mesh: &'m Mesh, space: MeshSpace) -> Vec<Section<'m>> {
     let lines = vec![
         written("Int64", "connectivity", 1, mesh.line_vertices().len(), move || {
             Box::new(mesh.line_vertices().iter().map(|&i| i64::from(i).to_le_bytes()))
@@ -413,35 +435,47 @@ fn sections<'m>(mesh: &'m Mesh, space: MeshSpace) -> Vec<Section<'m>> {
         }),
     ];
     vec![
-        (tag, data.collect()),
-        ("Points".to_owned(), vec![points]),
+        data_section("PointData", mesh.data(), space),
+        points_section(mesh.vertices(), space),
         ("Lines".to_owned(), lines),
         ("Polys".to_owned(), faces),
     ]
 }
 
-pub(super) fn write(path: &Path, mesh: &Mesh, options: &WriteOptions) -> Result<()> {
+pub(crate) fn write(path: &Path, mesh: &Mesh, options: &WriteOptions) -> Result<()> {
+    let counts = format!(
+        "NumberOfPoints=\"{}\" NumberOfVerts=\"0\" NumberOfLines=\"{}\" NumberOfStrips=\"0\" \
+         NumberOfPolys=\"{}\"",
+        mesh.vertices().len(),
+        mesh.lines().len(),
+        mesh.faces().len()
+    );
     let sections = sections(mesh, options.space);
-    let inline = options.as_text;
+    write_sections(path, ["PolyData", &counts], &sections, options.space, options.as_text)
+}
+
+/// Writes a file of one piece, whose dataset and whose counts come first.
+pub(crate) fn write_sections(
+    path: &Path,
+    [dataset, counts]: [&str; 2],
+    sections: &[Section<'_>],
+    space: MeshSpace,
+    inline: bool,
+) -> Result<()> {
     atomic::write_file(path, |sink| {
-        let codes: Vec<String> =
-            options.space.to_string().bytes().map(|code| code.to_string()).collect();
+        let codes: Vec<String> = space.to_string().bytes().map(|code| code.to_string()).collect();
         write!(
             sink,
             "<?xml version=\"1.0\"?>\n\
-             <VTKFile type=\"PolyData\" version=\"1.0\" byte_order=\"LittleEndian\" header_type=\"UInt64\">\n\
-             <PolyData>\n<FieldData>\n\
+             <VTKFile type=\"{dataset}\" version=\"1.0\" byte_order=\"LittleEndian\" header_type=\"UInt64\">\n\
+             <{dataset}>\n<FieldData>\n\
              <Array type=\"String\" Name=\"SPACE\" NumberOfTuples=\"1\" format=\"ascii\">{} 0</Array>\n\
              </FieldData>\n\
-             <Piece NumberOfPoints=\"{}\" NumberOfVerts=\"0\" NumberOfLines=\"{}\" NumberOfStrips=\"0\" \
-             NumberOfPolys=\"{}\">\n",
-            codes.join(" "),
-            mesh.vertices().len(),
-            mesh.lines().len(),
-            mesh.faces().len()
+             <Piece {counts}>\n",
+            codes.join(" ")
         )?;
         let mut offset = 0;
-        for (tag, arrays) in &sections {
+        for (tag, arrays) in sections {
             writeln!(sink, "<{tag}>")?;
             for array in arrays {
                 let attributes = &array.attributes;
@@ -462,7 +496,7 @@ pub(super) fn write(path: &Path, mesh: &Mesh, options: &WriteOptions) -> Result<
             let name = tag.split(' ').next().unwrap_or_default();
             writeln!(sink, "</{name}>")?;
         }
-        writeln!(sink, "</Piece>\n</PolyData>")?;
+        writeln!(sink, "</Piece>\n</{dataset}>")?;
         if !inline {
             sink.write_all(b"<AppendedData encoding=\"raw\">\n_")?;
             for array in sections.iter().flat_map(|(_, arrays)| arrays) {

@@ -15,18 +15,18 @@ const DEEPEST: usize = 64;
 
 /// An element's beginning.
 #[derive(Debug)]
-pub(super) struct Start {
-    pub(super) name: String,
+pub(crate) struct Start {
+    pub(crate) name: String,
     attributes: Vec<(String, String)>,
 }
 
 impl Start {
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.attributes.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 
     /// An attribute that has to be there.
-    pub(super) fn need(&self, path: &Path, name: &str) -> Result<&str> {
+    pub(crate) fn need(&self, path: &Path, name: &str) -> Result<&str> {
         self.get(name).ok_or_else(|| {
             let problem = format!("<{}> has no attribute {name}", shorten(&self.name));
             IoError::malformed(path, problem, AGAIN)
@@ -36,7 +36,7 @@ impl Start {
 
 /// A piece of a document.
 #[derive(Debug)]
-pub(super) enum Piece<'a> {
+pub(crate) enum Piece<'a> {
     Start(Start),
     /// The end of an element, also of one that is empty.
     End(String),
@@ -44,7 +44,7 @@ pub(super) enum Piece<'a> {
 }
 
 /// A document, one piece after the other.
-pub(super) struct Xml<'a> {
+pub(crate) struct Xml<'a> {
     path: &'a Path,
     reader: Reader<&'a [u8]>,
     /// The elements that are open.
@@ -53,17 +53,17 @@ pub(super) struct Xml<'a> {
 }
 
 impl<'a> Xml<'a> {
-    pub(super) fn new(path: &'a Path, text: &'a str) -> Self {
+    pub(crate) fn new(path: &'a Path, text: &'a str) -> Self {
         Self { path, reader: Reader::from_str(text), open: 0, ending: None }
     }
 
     /// Whether elements are open.
-    pub(super) fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.open > 0
     }
 
     /// The next piece; nothing at the end.
-    pub(super) fn next(&mut self) -> Result<Option<Piece<'a>>> {
+    pub(crate) fn next(&mut self) -> Result<Option<Piece<'a>>> {
         if let Some(name) = self.ending.take() {
             return Ok(Some(Piece::End(name)));
         }
@@ -121,7 +121,7 @@ impl<'a> Xml<'a> {
 }
 
 /// Appends text to text, most often to none.
-pub(super) fn append<'a>(path: &Path, to: &mut Cow<'a, str>, text: Cow<'a, str>) -> Result<()> {
+pub(crate) fn append<'a>(path: &Path, to: &mut Cow<'a, str>, text: Cow<'a, str>) -> Result<()> {
     if to.is_empty() {
         *to = text;
         return Ok(());
@@ -134,7 +134,7 @@ pub(super) fn append<'a>(path: &Path, to: &mut Cow<'a, str>, text: Cow<'a, str>)
 }
 
 /// Writes text with what XML has a meaning for replaced.
-pub(super) fn write_text(text: &str, sink: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_text(text: &str, sink: &mut dyn Write) -> io::Result<()> {
     for sign in text.chars() {
         match sign {
             '<' => sink.write_all(b"&lt;")?,

@@ -1,4 +1,4 @@
-//! Surfaces and curves: made here, as other programs write them, damaged, and real ones.
+//! Surfaces, curves and meshes of tetrahedra: made here, as other programs write them, damaged, and real ones.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 #[path = "../files/common.rs"]
@@ -7,6 +7,7 @@ mod others;
 mod real;
 mod robust;
 mod round_trip;
+mod tetra;
 
 use voxalign_image::{Mesh, Vector3, VertexData};
 use voxalign_io::IoError;
