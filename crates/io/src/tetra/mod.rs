@@ -235,7 +235,7 @@ pub fn write(path: impl AsRef<Path>, mesh: &TetraMesh, options: &WriteOptions) -
         TetraFormat::Vtk => vtk::write(path, mesh, options),
         TetraFormat::Gmsh => {
             let what = "files of Gmsh are read here, and not written";
-            let remedy = "write .vtu, and convert it with `meshio convert out.vtu out.msh`";
+            let remedy = "write .vtk, and convert it with `meshio convert out.vtk out.msh`";
             Err(IoError::unsupported(path, what, remedy))
         }
     }

@@ -124,7 +124,7 @@ fn files_of_other_programs() {
         }
         let expected = if is_lps { MeshSpace::Lps } else { MeshSpace::Ras };
         assert_eq!((info.space, info.assumed), (expected, !is_lps), "{name}");
-        assert_eq!(info.oddities.iter().any(|o| o.contains("taken for RAS")), !is_lps, "{name}");
+        assert_eq!(info.oddities.iter().any(|o| o.contains("RAS was assumed")), !is_lps, "{name}");
     }
     assert_eq!(FILES.len(), 23);
 }
@@ -197,7 +197,7 @@ fn a_real_mesh_of_itk_is_lps() {
             (Some(&0), 0)
         );
         assert_eq!(inside(&mesh), expected);
-        assert_eq!(info.oddities.iter().any(|o| o.contains("taken for RAS")), space.is_none());
+        assert_eq!(info.oddities.iter().any(|o| o.contains("RAS was assumed")), space.is_none());
     }
 }
 

@@ -172,7 +172,7 @@ impl UseOf<Similarity> for First {
 impl UseOf<Search> for First {
     const HEADING: &'static str = "Affine part";
     const HELP: &'static str =
-        "Search range of the affine registration; `none` uses the start of --init unchanged";
+        "Search range of the affine registration; none uses the start of --init unchanged";
 
     fn takes(_: &str) -> bool {
         false

@@ -290,7 +290,7 @@ mod tests {
             ("apodise = nan", "`apodise` is \"nan\""),
             ("search-steps = '60,18'\nsearch_steps = '60,20'", "`search_steps` is given twice"),
             ("cost = 'cr'\nsimilarity = 'mi'", "`cost` is given twice"),
-            ("device = 'cpu'", "no option `device`: it says how a program runs"),
+            ("device = 'cpu'", "no option `device`: it controls how the program runs"),
             ("doff = 6", "no option `doff`"),
             ("init = 'nowhere.tfm'", "`init` is \"nowhere.tfm\""),
         ] {

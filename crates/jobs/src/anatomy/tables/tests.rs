@@ -116,7 +116,7 @@ fn what_cannot_be_is_told_with_its_place() {
         ("[[surface]]\nname = '.a'\nmesh = 'a'".into(), "begins with a letter"),
         (
             format!("{surface}[[curve]]\nname = 'A'\nmesh = 'b.vtk'"),
-            "[[surface]] 'a' and [[curve]] 'A' have one name",
+            "[[surface]] 'a' and [[curve]] 'A' have the same name",
         ),
         ("[[probability]]\nname = 'a'".into(), "give 'image'"),
         ("[[probability]]\nname = 'a'\nimage = []".into(), "an empty list"),
