@@ -24,9 +24,9 @@ fn options_and_files_that_do_not_fit() {
     anatomies(&place, &kinds);
     let good = tables("b", &kinds);
     for (options, said) in [
-        ("--similarity ssd", "--similarity is said in the file of the fixed anatomy"),
-        ("--radius 3", "--radius is said in the file"),
-        ("--channel a b ssd 1", "--channel is said in the file"),
+        ("--similarity ssd", "--similarity is set for each image in the file of the fixed anatomy"),
+        ("--radius 3", "--radius is set for each image in the file"),
+        ("--channel a b ssd 1", "--channel is set for each image in the file"),
         ("--spacing 2", "--spacing is for anatomies without images"),
         ("--init moments", "--init is for an affine registration that comes first"),
         ("--histogram-match", "--histogram-match is for anatomies with an [[image]]"),

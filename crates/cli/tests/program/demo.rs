@@ -100,7 +100,7 @@ fn bench_of_too_large_images() {
         "bench --size 3000000x3000000x1 --only reduce --csv b.csv",
     ] {
         let run = place.line(&format!("{line} --device cpu")).expect(2);
-        run.says(&["too large", "are needed", "GiB free", "give a smaller --size"]);
+        run.says(&["too large", "they need at least", "GiB free", "give a smaller --size"]);
         assert!(place.names().is_empty(), "{line}");
     }
     place.line("bench --size 18446744073709551615x2x2 --only sort").expect(2);

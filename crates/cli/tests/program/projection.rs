@@ -377,7 +377,10 @@ fn bad_input_leaves_nothing() {
         ("pose ct.nii.gz x/ap.png --geometry away.toml --starts 0", vec!["--starts"]),
         ("pose ct.nii.gz x/ap.png --geometry away.toml --levels 2,4", vec!["--levels"]),
         ("pose ct.nii.gz x/ap.png --geometry away.toml --similarity x", vec!["--similarity"]),
-        ("pose ct.nii.gz x/ap.png --geometry away.toml", vec!["sees"]),
+        (
+            "pose ct.nii.gz x/ap.png --geometry away.toml",
+            vec!["the CT is outside the view where the search starts"],
+        ),
     ] {
         let run = place.line(&format!("{line} -o a --device cpu")).expect(2);
         run.says(&said);

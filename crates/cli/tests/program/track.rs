@@ -208,7 +208,7 @@ fn what_a_sequence_needs_is_said() {
     // Fewer images of a view than of the other.
     fs::remove_file(place.path(&format!("side/frame{}.tif", FRAMES + 3))).unwrap();
     let line = format!("pose ct.nii.gz --stream front --stream side {COMMON} -o a");
-    place.line(&line).expect(2).says(&["side", "ends after 6 images", "6 frames before"]);
+    place.line(&line).expect(2).says(&["side", "ends after 6 images", "6 previous frames"]);
     // A dry run names what a run would write.
     let plan = place.line(&format!("{line} --dry-run")).expect(0);
     assert!(plan.out.contains("track.csv") && plan.out.contains("ct_to_room.tfm"), "{}", plan.out);

@@ -228,7 +228,7 @@ fn singular_matrices_are_odd_and_have_no_inverse() {
     // What is merely extreme is told, and can be inverted.
     saved(&place, "thin.tfm", flat(0.01));
     let info = place.line("info thin.tfm").expect(0);
-    assert!(info.out.contains("0.01 times as long"), "{}", info.out);
+    assert!(info.out.contains("scaled by 0.01"), "{}", info.out);
     place.line("invert -t thin.tfm -o i.tfm").expect(0);
     saved(&place, "usual.tfm", motion());
     let json = place.line("info usual.tfm --json").expect(0).json();

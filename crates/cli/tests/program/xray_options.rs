@@ -303,6 +303,6 @@ fn the_record_says_what_was_done() {
         "#Insight Transform File V1.0\n#Transform 0\nTransform: AffineTransform_double_3_3\n\
          Parameters: 1 0 0 0 1 0 0 0 1 900 0 0\nFixedParameters: 0 0 0\n",
     );
-    let said = ["x/ap.nii.gz", "sees nothing of the CT where the search starts", "--init"];
+    let said = ["x/ap.nii.gz", "the CT is outside the view where the search starts", "--init"];
     place.line(&format!("{line} --init beside.tfm -o f")).expect(2).says(&said);
 }

@@ -39,7 +39,7 @@ pub struct PoseChoice {
     pub pose: Option<PathBuf>,
     /// A sequence: a table with one row per pose and the columns rotation_x, rotation_y, rotation_z (degrees),
     /// translation_x, translation_y, translation_z (mm), and possibly centre_x, centre_y, centre_z instead of `centre`; such as
-    /// the track.csv of `voxalign pose --stream`
+    /// a track.csv that `voxalign pose` wrote
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE.csv"))]
     pub poses: Option<PathBuf>,
 }
@@ -51,7 +51,7 @@ pub(super) struct Pose {
     pub(super) map: Affine,
     pub(super) degrees: [f64; 3],
     pub(super) mm: [f64; 3],
-    /// The point of the CT about which it is turned.
+    /// Centre of rotation, in the world coordinates of the CT, RAS mm.
     pub(super) centre: Vector3<f64>,
 }
 
