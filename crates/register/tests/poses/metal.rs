@@ -134,7 +134,7 @@ fn bent_values_are_straightened() {
         let (found, off) = case.found(PoseOptions::default());
         assert!(off < 0.5 && found.verdict.good, "{name}: {off} mm, {}", found.verdict.summary());
         assert_eq!(found.straightened, [true; 2], "{name}");
-        let said = found.verdict.remarks.iter().filter(|r| r.contains("straightened")).count();
+        let said = found.verdict.remarks.iter().filter(|r| r.contains("linearised")).count();
         assert_eq!(said, 2, "{:?}", found.verdict.remarks);
         let options = PoseOptions { response: Response::Keep, ..PoseOptions::default() };
         assert_eq!(case.found(options).0.straightened, [false; 2]);

@@ -65,7 +65,7 @@ impl Coding<'_> {
                 })?;
                 self.block(path, rest, base64)
             }
-            other => return Err(wrong(format!("the format of an array is '{}'", shorten(other)))),
+            other => Err(wrong(format!("the format of an array is '{}'", shorten(other)))),
         }
     }
 
