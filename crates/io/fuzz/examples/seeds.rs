@@ -6,12 +6,13 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 use voxalign_image::{
-    Affine, CArm, Displacement, Gantry, Grid, Mesh, PointSet, Transform, Vector3, VectorField,
-    VertexData, Volume,
+    Affine, CArm, Displacement, Gantry, Grid, Mesh, PointSet, TetraMesh, Transform, Vector3,
+    VectorField, VertexData, Volume,
 };
 use voxalign_io::image::{DataType, WriteOptions, write_volume};
 use voxalign_io::mesh;
 use voxalign_io::points::{self, PointConvention, PointFormat, WriteOptions as PointOptions};
+use voxalign_io::tetra;
 use voxalign_io::transform::{self, Geometry, TransformFormat};
 use voxalign_io::xray::{self, XrayToWrite};
 
@@ -311,6 +312,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 
     meshes(scratch.path(), &|name, bytes| put("mesh", name, bytes))?;
+    tetrahedra(scratch.path(), &|name, bytes| put("tetra", name, bytes))?;
 
     for folder in std::env::args_os().skip(1) {
         for entry in fs::read_dir(folder)? {
@@ -334,6 +336,10 @@ fn main() -> Result<(), Box<dyn Error>> {
                 Some("toml") => &["views"],
                 _ => &[],
             };
+            if let Some(kind) = name.rsplit('.').next().and_then(tetra_kind) {
+                let bytes = [&[kind, 0], &fs::read(entry.path())?[..]].concat();
+                put("tetra", &format!("real_{name}"), &bytes)?;
+            }
             if let Some(kind) = name.rsplit('.').next().and_then(mesh_kind) {
                 let bytes = [&[kind, 0], &fs::read(entry.path())?[..]].concat();
                 put("mesh", &format!("real_{name}"), &bytes)?;
@@ -350,6 +356,55 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn mesh_kind(extension: &str) -> Option<u8> {
     let known = ["gii", "vtk", "vtp", "stl", "ply", "pial", "tck", "trk"];
     known.iter().zip(0..).find(|(name, _)| **name == extension).map(|(_, kind)| kind)
+}
+
+/// The byte that chooses the name of a mesh of tetrahedra.
+fn tetra_kind(extension: &str) -> Option<u8> {
+    ["vtu", "vtk", "msh"]
+        .iter()
+        .zip(0..)
+        .find(|(name, _)| **name == extension)
+        .map(|(_, kind)| kind)
+}
+
+/// Meshes of tetrahedra as they are written, and files of other programs that the tests read.
+fn tetrahedra(
+    scratch: &Path,
+    put: &dyn Fn(&str, &[u8]) -> Result<(), Box<dyn Error>>,
+) -> Result<(), Box<dyn Error>> {
+    let corners = [[0., 0., 0.], [1.5, 0., 0.], [0., 2., 0.], [0.25, 0., 1.]].map(Vector3::from);
+    let moved = VertexData {
+        name: "a value".into(),
+        components: 3,
+        values: vec![0.5; 12],
+        is_direction: true,
+    };
+    let strain = VertexData {
+        name: "strain".into(),
+        components: 6,
+        values: vec![0.5; 6],
+        ..Default::default()
+    };
+    let mesh = TetraMesh::new(corners.into(), vec![[0, 1, 2, 3]])?
+        .with_labels(vec![7])?
+        .with_data(vec![moved], vec![strain])?;
+    for (kind, name) in [(0, "a.vtu"), (1, "a.vtk")] {
+        for as_text in [false, true] {
+            let options = tetra::WriteOptions { as_text, ..tetra::WriteOptions::default() };
+            tetra::write(scratch.join(name), &mesh, &options)?;
+            let bytes = [&[kind, u8::from(as_text)], &fs::read(scratch.join(name))?[..]].concat();
+            put(&format!("{as_text}_{name}"), &bytes)?;
+        }
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/meshes/tetra");
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if let Some(kind) = name.rsplit('.').next().and_then(tetra_kind) {
+            put(&name, &[&[kind, 0], &fs::read(entry.path())?[..]].concat())?;
+        }
+    }
+    Ok(())
 }
 
 /// Meshes of every format, as text and as bytes.

@@ -11,6 +11,7 @@ use voxalign_io::names::read_label_names_from_bytes;
 use voxalign_io::points::{
     PointConvention, ReadOptions as PointOptions, read_from_bytes as read_points,
 };
+use voxalign_io::tetra::{self, ReadOptions as TetraOptions};
 use voxalign_io::transform::{Geometry, read_from_bytes};
 use voxalign_io::xray::read_from_bytes as read_xray;
 
@@ -46,7 +47,11 @@ pub fn points(name: &str, bytes: &[u8]) {
             if let Some((set, info)) = checked(name, read_points(name, bytes, &options)) {
                 assert!(set.points().iter().all(|p| p.iter().all(|v| v.is_finite())));
                 assert!(set.columns().iter().all(|(_, values)| values.len() == set.len()));
-                assert!(info.oddities.iter().all(|oddity| oddity.len() < 500), "{:?}", info.oddities);
+                assert!(
+                    info.oddities.iter().all(|oddity| oddity.len() < 500),
+                    "{:?}",
+                    info.oddities
+                );
             }
         }
     }
@@ -71,8 +76,26 @@ pub fn mesh(name: &str, lps: bool, bytes: &[u8]) {
         assert!(info.oddities.iter().all(|oddity| oddity.len() < 500), "{:?}", info.oddities);
         let _ = (mesh.area(), mesh.length(), mesh.bounds());
         assert!(mesh.unused().is_ok() && mesh.volume().is_ok());
-        assert!(mesh.components().is_ok() && mesh.duplicate_vertices().is_ok() && mesh.contrary_edges().is_ok());
+        assert!(
+            mesh.components().is_ok()
+                && mesh.duplicate_vertices().is_ok()
+                && mesh.contrary_edges().is_ok()
+        );
         assert!(mesh.without_degenerate().is_ok_and(|(kept, _)| kept.faces().len() <= info.faces));
+    }
+}
+
+/// Reads a mesh of tetrahedra and measures it.
+pub fn tetra(name: &str, lps: bool, bytes: &[u8]) {
+    let options = TetraOptions { space: lps.then_some(MeshSpace::Lps), labels: None };
+    if let Some((mesh, info)) = checked(name, tetra::read_from_bytes(name, bytes, &options)) {
+        let tetrahedra = mesh.tetrahedra().len();
+        assert_eq!((info.vertices, info.tetrahedra), (mesh.vertices().len(), tetrahedra));
+        assert_eq!(mesh.labels().len(), if info.labels.is_some() { tetrahedra } else { 0 });
+        assert!(info.oddities.iter().all(|oddity| oddity.len() < 500), "{:?}", info.oddities);
+        let _ = (mesh.volume(), mesh.bounds());
+        assert!(mesh.used().is_ok_and(|used| used.iter().all(|&used| used)));
+        assert!(mesh.surface().is_ok() && mesh.parts().is_ok() && mesh.faults().is_ok());
     }
 }
 
