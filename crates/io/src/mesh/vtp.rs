@@ -51,6 +51,7 @@ pub(crate) fn read<'a>(path: &'a Path, bytes: &[u8]) -> Result<Parts<'a>> {
         add_piece(piece, &file, &mut parts)?;
     }
     join_data(file.pieces(), &mut parts);
+    file.state_space(&mut parts)?;
     Ok(parts)
 }
 
@@ -251,35 +252,24 @@ impl<'b> Opened<'b> {
         Ok(())
     }
 
-    /// Notes the space of the dataset where VTK stored it as bytes.
-    pub(crate) fn state_packed_space(&self, parts: &mut Parts<'_>) -> Result<()> {
-        for array in self.arrays.iter().filter(|array| array.section == "FieldData") {
-            let is_text = array.start.get("format").unwrap_or("ascii") == "ascii";
-            if array.start.get("Name") == Some("SPACE") && !is_text {
-                parts.stated = match &self.coding.bytes(parts.path, array)?[..] {
-                    b"RAS\0" => Some(MeshSpace::Ras),
-                    b"LPS\0" => Some(MeshSpace::Lps),
-                    _ => parts.stated,
-                };
-            }
-        }
-        Ok(())
-    }
-
-    /// Notes the space of the dataset, which 3D Slicer says in a text.
+    /// Notes the space of the dataset, which 3D Slicer says in a text: codes of letters, or bytes where VTK stored them.
     pub(crate) fn state_space(&self, parts: &mut Parts<'_>) -> Result<()> {
         for array in self.arrays.iter().filter(|array| array.section == "FieldData") {
-            if array.start.get("Name") == Some("SPACE")
-                && array.start.get("format") == Some("ascii")
-            {
-                let codes = Cursor::new(parts.path, array.text.as_bytes()).all_text()?;
-                let text: String = codes.iter().map(|code| char::from(code as u8)).collect();
-                parts.stated = match text.trim_matches('\0') {
-                    "RAS" => Some(MeshSpace::Ras),
-                    "LPS" => Some(MeshSpace::Lps),
-                    _ => parts.stated,
-                };
+            if array.start.get("Name") != Some("SPACE") {
+                continue;
             }
+            let text = match array.start.get("format").unwrap_or("ascii") {
+                "ascii" => {
+                    let codes = Cursor::new(parts.path, array.text.as_bytes()).all_text()?;
+                    codes.iter().map(|code| code as u8).collect()
+                }
+                _ => self.coding.bytes(parts.path, array)?,
+            };
+            parts.stated = match String::from_utf8_lossy(&text).trim_matches('\0') {
+                "RAS" => Some(MeshSpace::Ras),
+                "LPS" => Some(MeshSpace::Lps),
+                _ => parts.stated,
+            };
         }
         Ok(())
     }
@@ -319,8 +309,7 @@ fn add_piece(piece: usize, file: &Opened<'_>, parts: &mut Parts<'_>) -> Result<(
         let name = shorten(array.start.get("Name").unwrap_or_default());
         parts.say(format!("'{name}', values of cells, was left out"));
     }
-    file.add_point_data(piece, parts)?;
-    file.state_space(parts)
+    file.add_point_data(piece, parts)
 }
 
 /// Makes one array of those that several pieces have; what not every piece has is left out.

@@ -20,7 +20,6 @@ pub(super) fn read<'a>(path: &'a Path, bytes: &[u8]) -> Result<Body<'a>> {
     }
     join_data(file.pieces(), &mut body.parts);
     file.state_space(&mut body.parts)?;
-    file.state_packed_space(&mut body.parts)?;
     Ok(body)
 }
 

@@ -169,6 +169,11 @@ fn pieces_of_vtp() {
     assert!(mesh.data().is_empty());
     says(&info.oddities, "'n', which not every piece has");
     says(&info.oddities, "'c', values of cells");
+    // VTK stores the space as bytes where it stores numbers so.
+    let packed = String::from_utf8_lossy(text("pieces.vtp"))
+        .replace("\"ascii\">76 80 83 0<", "\"binary\">AQAAAAQAAAAAAAAADAAAAA==eJzzCQhmAAACygDw<");
+    let (again, info) = parsed("pieces.vtp", packed.as_bytes()).unwrap();
+    assert!(again == mesh && info.space == MeshSpace::Lps && !info.assumed);
     for (from, to, part) in [
         ("vtkZLibDataCompressor", "vtkLZ4DataCompressor", "packed by 'vtkLZ4DataCompressor'"),
         ("\"PolyData\"", "\"UnstructuredGrid\"", "no polygonal data"),

@@ -54,15 +54,14 @@ impl<D: Device> Prepared<D> {
 /// use voxalign_register::Silent;
 /// use voxalign_register::linear::{AffineOptions, PreparedFixed};
 ///
-/// # fn main() -> Result<(), voxalign_register::RegisterError> {
-/// # let (template, scans): (Volume<f32>, Vec<Volume<f32>>) = unimplemented!();
-/// let fixed = PreparedFixed::new(&Cpu::new(None)?, &template, None, None)?;
-/// for scan in &scans {
-///     let found = fixed.register(scan, None, &AffineOptions::default(), &Silent)?;
-///     println!("{}", found.verdict.summary());
+/// fn all(template: &Volume<f32>, scans: &[Volume<f32>]) -> voxalign_register::Result<()> {
+///     let fixed = PreparedFixed::new(&Cpu::new(None)?, template, None, None)?;
+///     for scan in scans {
+///         let found = fixed.register(scan, None, &AffineOptions::default(), &Silent)?;
+///         println!("{}", found.verdict.summary());
+///     }
+///     Ok(())
 /// }
-/// # Ok(())
-/// # }
 /// ```
 pub struct PreparedFixed<D: Device> {
     pub(super) device: D,

@@ -47,7 +47,7 @@ pub struct Run {
 pub struct LayoutOptions {
     /// The bins of the fixed image.
     pub binning: Binning,
-    /// The workload limit, samples per run: the workload limit of section 5.1 of Li et al. (2015). It keeps
+    /// The most samples per run: the workload limit of section 5.1 of Li et al. (2015). It keeps
     /// work balanced and bounds the rounding of single-precision sums.
     pub workload: usize,
     /// Whether the values of the samples are stored in addition to their bins.

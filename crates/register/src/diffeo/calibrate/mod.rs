@@ -50,7 +50,7 @@ fn threshold(range: Option<(f32, f32)>) -> Option<(f32, f32)> {
     (low < high && above > low).then_some((low, above))
 }
 
-/// The linear map of intensities from 0 (the background of an image) to 1.
+/// The linear map of intensities that scales an image from 0 (its background) to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// The value that becomes 0; all below it too.
