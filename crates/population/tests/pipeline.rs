@@ -396,7 +396,7 @@ fn rings_that_are_too_small() {
     // synchronisation that waits for the upload.
     let model = Model::HardwareIndependent(Order::UED);
     let said = three([0.0; 3], Some(0.5), 1).run(0..10, model, &()).unwrap_err().to_string();
-    assert!(said.contains("for ever") && said.contains("larger rings"), "{said}");
+    assert!(said.contains("forever") && said.contains("larger rings"), "{said}");
     assert!(three([0.0; 3], Some(0.5), 1).run(0..10, Model::Synchronous, &()).is_ok());
     let bad = |ring| Pipeline::new(vec![Stage::new("a", Engine::Compute, |_| Ok(()))], vec![ring]);
     assert!(bad(Ring { first: 0, last: 1, size: 1, keep: 0 }).is_err());
