@@ -86,7 +86,8 @@ macro_rules! each {
                 product residual sweep sweeps_converge symbol eigenvalues bits_of_the_cpu errors
             ] [bits];
             flow [
-                advance advance_by_a_limit advance_of_what_is_not_finite force norms lengths
+                advance advance_by_a_limit advance_of_what_is_not_finite force force_at
+                force_at_is_a_derivative force_at_voxels force_at_what_is_not_finite norms lengths
                 overshoot blends energies halves inverse_of_waves inverse_of_large_waves
                 inverse_of_noise bits_of_the_cpu errors
             ] [bits];

@@ -1,6 +1,7 @@
 //! Measurements of flows of fields.
 
 use super::Bench;
+use crate::IDENTITY;
 use crate::device::Device;
 use crate::error::{Result, voxels};
 use crate::ops::flow::{Inversion, Limit, Step};
@@ -24,6 +25,10 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
     })?;
     bench.measure("flow", "force, added", 32 * n, || {
         device.force(&image, &image, dims, [1.0, 1.0, 2.0], true, &mut out)
+    })?;
+    bench.measure("flow", "force, displaced", 32 * n, || {
+        let units = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.5]];
+        device.force_at(&image, &image, dims, &IDENTITY, &field, dims, &units, &mut out)
     })?;
     bench.measure("flow", "norms", 12 * n, || device.field_norms(&field, [1.0; 3], &mut norms))?;
     let mut lengths = device.alloc(n)?;

@@ -4,17 +4,18 @@ use std::sync::LazyLock;
 
 use super::declare::{In, Out};
 use super::reduce::{BLOCKS, PARTIALS, THREADS};
+use super::resample::{Geometry, Matrix, SLICES as SLICES_OF_FRAMES, Source, spline};
 use super::stencil::{SLICES, SLICES_OF_FOURS, Scales};
 use super::tiles::Tiles;
 use super::{Cuda, CudaBuffer, Shape};
-use crate::Dims;
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::{Result, check_len};
 use crate::ops::flow::{
     Flow, Inversion, Inverted, SHORTEST, SINGULAR, Step, check_advance, check_blend,
-    check_energies, check_force, check_inversion, check_lengths, check_norms, check_overshoot,
-    tolerance_of_squares,
+    check_energies, check_force, check_force_at, check_inversion, check_lengths, check_norms,
+    check_overshoot, tolerance_of_squares, units_in_order,
 };
+use crate::{AffineMap, Dims};
 
 kernels! { FLOW = "flow/flow.cu";
     fn advance[256](
@@ -42,6 +43,13 @@ kernels! { FORCE = "flow/force.cu";
 /// A kernel of forces.
 type Force =
     unsafe fn(&FORCE, &Cuda, Shape, In<f32>, In<f32>, Tiles, Scales, Out<f32>) -> Result<()>;
+
+kernels! { FORCE_AT = "flow/force_at.cu";
+    fn force_at[256](
+        derivative: &[f32], src: &[f32], g: Geometry, s: Source, units: Matrix, field: &[f32], tiles: Tiles,
+        out: &mut [f32],
+    );
+}
 
 kernels! { NORMS = "flow/norms.cu";
     fn norms[THREADS](
@@ -194,6 +202,31 @@ impl Flow for Cuda {
         let (derivative, image) = (derivative.into(), image.into());
         // SAFETY: the kernels stay within the grid; fours begin at multiples of 16 bytes.
         unsafe { kernel(&FORCE, self, shape, derivative, image, tiles, scales, out.into()) }
+    }
+
+    fn force_at(
+        &self,
+        derivative: &CudaBuffer<f32>,
+        src: &CudaBuffer<f32>,
+        src_dims: Dims,
+        map: &AffineMap,
+        field: &CudaBuffer<f32>,
+        out_dims: Dims,
+        units: &[[f64; 3]; 3],
+        out: &mut CudaBuffer<f32>,
+    ) -> Result<()> {
+        let (of_src, of_field) = ((src.len(), src_dims), (field.len(), out_dims));
+        check_force_at(derivative.len(), of_src, map, of_field, units, out.len())?;
+        let (tiles, shape) = Tiles::new(self, out_dims, SLICES_OF_FRAMES)?;
+        // A cell needs two voxels along x.
+        let twice = if src.len() == 1 { Some(spline::twice(self, src, 1)?) } else { None };
+        let src = twice.as_ref().unwrap_or(src);
+        let (g, units) =
+            (Geometry::new(src_dims, map), Matrix { m: units_in_order(src_dims, units) });
+        let s = g.source();
+        // SAFETY: positions are moved into the source, whose length is that of its sizes; the other
+        // buffers have one or three numbers for each voxel of the output.
+        unsafe { FORCE_AT.force_at(self, shape, derivative, src, g, s, units, field, tiles, out) }
     }
 
     fn field_norms(

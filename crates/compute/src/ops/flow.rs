@@ -5,11 +5,11 @@
 
 use voxalign_compute_macros::forwarded;
 
-use crate::Dims;
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::{ComputeError, Result, check_len, voxels};
-use crate::ops::resample::check_source;
+use crate::ops::resample::{check_map, check_source, in_order};
 use crate::ops::stencil::{check_spacing, laplacian_factors};
+use crate::{AffineMap, Dims};
 
 /// The step of a field: `factor · scale[a]` times component `a` of the velocity.
 #[forwarded]
@@ -106,6 +106,36 @@ pub trait Flow: Memory {
         dims: Dims,
         spacing: [f64; 3],
         add: bool,
+        out: &mut Self::Buffer<f32>,
+    ) -> Result<()>;
+
+    /// The force of an energy of the warped image on the displacements: the derivative of the energy in the values that
+    /// [`Resample::warp_field`](super::Resample::warp_field) gives with linear interpolation, carried on to the field.
+    /// For each index `i` of the grid `out_dims`, with the displacements `u` in voxels of that grid and
+    /// `p = map (i + u[i])`, `out[a][i] = derivative[i] · Σ_b units[b][a] · ∂_b src(p)`: the derivative of the
+    /// trilinear interpolation itself, by indices of `src`, where it is computed.
+    ///
+    /// `units[b][a]` is the change of index `b` of `src` for a unit of component `a` of what moves: the linear part of
+    /// the map where that is `u`.
+    ///
+    /// Where the interpolation has a kink, at a voxel, it is the derivative towards the next voxel, and at the last
+    /// one that from the voxel before. The derivative along an axis is 0 where the interpolation is constant: in the
+    /// outer half voxel, and on an axis of one voxel. It is 0 along all axes at positions outside of the grid of `src`,
+    /// and at those that are not a number.
+    ///
+    /// # Errors
+    /// Wrong lengths or sizes, of which those of [`check_source`] are the limits; a map that is not finite; units that
+    /// are not finite in single precision.
+    #[allow(clippy::too_many_arguments)]
+    fn force_at(
+        &self,
+        derivative: &Self::Buffer<f32>,
+        src: &Self::Buffer<f32>,
+        src_dims: Dims,
+        map: &AffineMap,
+        field: &Self::Buffer<f32>,
+        out_dims: Dims,
+        units: &[[f64; 3]; 3],
         out: &mut Self::Buffer<f32>,
     ) -> Result<()>;
 
@@ -238,6 +268,30 @@ pub fn check_force(
     check_spacing(spacing)
 }
 
+/// Checks the arguments of [`Flow::force_at`].
+///
+/// # Errors
+/// As there.
+pub fn check_force_at(
+    derivative: usize,
+    (src, src_dims): (usize, Dims),
+    map: &AffineMap,
+    (field, out_dims): (usize, Dims),
+    units: &[[f64; 3]; 3],
+    out: usize,
+) -> Result<()> {
+    check_len("source", check_source(src_dims)?, src)?;
+    check_map(map)?;
+    let n = voxels("output sizes", out_dims)?;
+    check_len("derivative", n, derivative)?;
+    check_len("field", 3 * n, field)?;
+    check_len("output", 3 * n, out)?;
+    match units.iter().flatten().find(|&&unit| !(unit as f32).is_finite()) {
+        None => Ok(()),
+        Some(unit) => Err(ComputeError::argument("unit", unit, "finite, also in single precision")),
+    }
+}
+
 /// Checks the arguments of [`Flow::field_norms`], and gives the number of voxels.
 ///
 /// # Errors
@@ -317,6 +371,14 @@ fn check_scale(scale: [f64; 3]) -> Result<()> {
 fn check_field(field: usize) -> Result<usize> {
     check_len("field", field.next_multiple_of(3), field)?;
     Ok(field / 3)
+}
+
+/// The units of [`Flow::force_at`] as kernels have them, by the component of the output: the axes of the source of the
+/// sizes `dims` are in the order of [`in_order`].
+pub(crate) fn units_in_order(dims: Dims, units: &[[f64; 3]; 3]) -> [[f32; 3]; 3] {
+    let rows = units.map(|[x, y, z]| [x, y, z, 0.0]);
+    let (_, _, rows) = in_order(dims, &rows);
+    [0, 1, 2].map(|a| rows.map(|row| row[a] as f32))
 }
 
 /// Steps of an inversion that are halved until they are shorter than this part go another way.

@@ -35,7 +35,7 @@ files! {
     filter: "filter/filter.cu", "filter/recursive.cu", "filter/smooth.cu";
     fourier: "fourier/fourier.cu";
     elastic: "elastic/elastic.cu";
-    flow: "flow/flow.cu", "flow/force.cu", "flow/halves.cu", "flow/norms.cu";
+    flow: "flow/flow.cu", "flow/force.cu", "flow/force_at.cu", "flow/halves.cu", "flow/norms.cu";
     similarity: "similarity/correlation.cu", "similarity/means.cu", "similarity/pair.cu";
     weights: "similarity/pair.cu";
     histogram: "histogram/samples.cu", "histogram/histogram.cu", "histogram/joint.cu";

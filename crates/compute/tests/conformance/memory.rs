@@ -420,6 +420,14 @@ fn flow(device: &Cuda) {
     map(device, "force", &image(DIMS, 3), 3 * n, |a, out| {
         device.force(a, a, DIMS, scale, false, out)
     });
+    // Of an image of one voxel, which is made two of, as well.
+    for (src, dims) in [(image(DIMS, 3), DIMS), (vec![2.0], [1; 3])] {
+        map(device, "force_at", &src, 3 * n, |src, out| {
+            let (derivative, field) = (device.upload(&image(DIMS, 5))?, device.upload(&field())?);
+            let units = [0, 1, 2].map(|a| [MAP[a][0], MAP[a][1], MAP[a][2]]);
+            device.force_at(&derivative, src, dims, &MAP, &field, DIMS, &units, out)
+        });
+    }
     run_out(device, "field_energies", |d| {
         let (f, mut out) = (d.upload(&field())?, d.alloc::<f64>(2)?);
         d.field_energies(&f, DIMS, scale, scale, &mut out)?;

@@ -5,18 +5,19 @@ mod blend;
 mod cells;
 mod energies;
 mod force;
+mod force_at;
 mod half;
 mod invert;
 mod norms;
 
 use super::{Cpu, CpuBuffer};
-use crate::Dims;
 use crate::device::DeviceBuffer;
 use crate::error::{Result, check_len};
 use crate::ops::flow::{
     Flow, Inversion, Inverted, Step, check_advance, check_blend, check_energies, check_force,
-    check_inversion, check_lengths, check_norms, check_overshoot, factor,
+    check_force_at, check_inversion, check_lengths, check_norms, check_overshoot, factor,
 };
+use crate::{AffineMap, Dims};
 
 impl Flow for Cpu {
     fn advance(
@@ -61,6 +62,25 @@ impl Flow for Cpu {
         check_force(derivative.len(), image.len(), dims, spacing, out.len())?;
         let (derivative, image) = (derivative.as_slice(), image.as_slice());
         force::force(self, derivative, image, dims, spacing, add, out.as_mut_slice());
+        Ok(())
+    }
+
+    fn force_at(
+        &self,
+        derivative: &CpuBuffer<f32>,
+        src: &CpuBuffer<f32>,
+        src_dims: Dims,
+        map: &AffineMap,
+        field: &CpuBuffer<f32>,
+        out_dims: Dims,
+        units: &[[f64; 3]; 3],
+        out: &mut CpuBuffer<f32>,
+    ) -> Result<()> {
+        let (of_src, of_field) = ((src.len(), src_dims), (field.len(), out_dims));
+        check_force_at(derivative.len(), of_src, map, of_field, units, out.len())?;
+        let source = force_at::Source::new(self, src.as_slice(), src_dims, map, units);
+        let (derivative, field) = (derivative.as_slice(), field.as_slice());
+        force_at::force_at(self, derivative, &source, field, out_dims, out.as_mut_slice());
         Ok(())
     }
 

@@ -16,7 +16,7 @@ const SIDE: usize = 1 << BITS;
 const FEWEST: usize = 1 << 16;
 
 /// The value of each brick of cells, and a number that is none where there are several.
-pub(super) struct Flat {
+pub(in crate::cpu) struct Flat {
     values: Vec<f32>,
     /// Bricks along x, and in a slice of bricks.
     strides: [i32; 2],
@@ -24,7 +24,7 @@ pub(super) struct Flat {
 
 impl Flat {
     /// That of an image; none where it would not pay.
-    pub(super) fn of(cpu: &Cpu, src: &[f32], geometry: &Geometry) -> Option<Self> {
+    pub(in crate::cpu) fn of(cpu: &Cpu, src: &[f32], geometry: &Geometry) -> Option<Self> {
         let [nx, ny, nz] = geometry.dims;
         if src.len() < FEWEST || nx * ny * nz != src.len() || nx < SIDE {
             return None;
@@ -55,7 +55,12 @@ impl Flat {
 
     /// The values in cells, where all of them are in flat bricks.
     #[inline(always)]
-    pub(super) fn values<V: Vectors>(&self, v: V, frame: &Frame, cells: &Cells<V>) -> Option<V::F> {
+    pub(in crate::cpu) fn values<V: Vectors>(
+        &self,
+        v: V,
+        frame: &Frame,
+        cells: &Cells<V>,
+    ) -> Option<V::F> {
         let brick =
             |a: usize| v.shift_right::<BITS>(v.add_int(cells.local[a], v.splat_int(frame.base[a])));
         let row = v.add_int(brick(0), v.mul_int(brick(1), v.splat_int(self.strides[0])));

@@ -1,9 +1,9 @@
 //! Resampling on the CPU.
 
 mod fields;
-mod flat;
+pub(super) mod flat;
 mod labels;
-mod position;
+pub(super) mod position;
 pub(super) mod sample;
 mod spline;
 pub(super) mod warp;

@@ -7,31 +7,31 @@ use crate::ops::resample::in_order;
 use crate::{AffineMap, Dims};
 
 /// Positions along a row are differences from exact points this many voxels apart.
-pub(super) const BLOCK: usize = 16 * LANES;
+pub(in crate::cpu) const BLOCK: usize = 16 * LANES;
 
 /// The grid of a source and the map to it, with its axes [in order](in_order).
 #[derive(Debug, Clone)]
-pub(super) struct Geometry {
-    pub(super) dims: Dims,
+pub(in crate::cpu) struct Geometry {
+    pub(in crate::cpu) dims: Dims,
     /// The steps in memory along the axes; zero for an axis of size 1.
-    pub(super) strides: [i32; 3],
+    pub(in crate::cpu) strides: [i32; 3],
     pub(super) map: AffineMap,
 }
 
 impl Geometry {
     /// The geometry of a source whose sizes and map were checked.
-    pub(super) fn new(dims: Dims, map: &AffineMap) -> Self {
+    pub(in crate::cpu) fn new(dims: Dims, map: &AffineMap) -> Self {
         let (dims, strides, map) = in_order(dims, map);
         Self { dims, strides: strides.map(|s| s as i32), map }
     }
 
     /// The linear part of the map.
-    pub(super) fn linear(&self) -> [[f32; 3]; 3] {
+    pub(in crate::cpu) fn linear(&self) -> [[f32; 3]; 3] {
         self.map.map(|[x, y, z, _]| [x as f32, y as f32, z as f32])
     }
 
     /// The position of the first voxel of row `y`, `z` of the output.
-    pub(super) fn row(&self, y: usize, z: usize) -> [f64; 3] {
+    pub(in crate::cpu) fn row(&self, y: usize, z: usize) -> [f64; 3] {
         self.map.map(|[_, my, mz, offset]| my * y as f64 + mz * z as f64 + offset)
     }
 
@@ -79,7 +79,7 @@ impl Geometry {
     }
 
     /// The frame for positions anywhere near that of voxel `x` of a row.
-    pub(super) fn frame_near(&self, row: &[f64; 3], x: usize) -> Frame {
+    pub(in crate::cpu) fn frame_near(&self, row: &[f64; 3], x: usize) -> Frame {
         let p = self.position(row, x);
         self.frame(p, p.map(|p| (p as i32).clamp(-(1 << 24), 1 << 24)))
     }
@@ -116,7 +116,7 @@ fn first(guess: usize, n: usize, is: impl Fn(usize) -> bool) -> usize {
 /// A voxel of the source, `base`, from which positions are counted, so that they are small and
 /// `f32` is exact enough; and what describes the source from there.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Frame {
+pub(in crate::cpu) struct Frame {
     /// The local position of the first voxel of the output.
     origin: [f32; 3],
     /// The steps of the position along a row of the output.
@@ -132,7 +132,7 @@ pub(super) struct Frame {
 
 /// Positions between voxels: the index of the lower corner of the cell in memory, and the fractional position in
 /// the cell along each axis, from 0 to 1.
-pub(super) struct Cells<V: Vectors> {
+pub(in crate::cpu) struct Cells<V: Vectors> {
     pub(super) index: V::I,
     pub(super) local: [V::I; 3],
     pub(super) fraction: [V::F; 3],
@@ -141,7 +141,7 @@ pub(super) struct Cells<V: Vectors> {
 impl Frame {
     /// The local positions of the voxels from `first` on, counted from that of the frame.
     #[inline(always)]
-    pub(super) fn along<V: Vectors>(&self, v: V, first: usize) -> [V::F; 3] {
+    pub(in crate::cpu) fn along<V: Vectors>(&self, v: V, first: usize) -> [V::F; 3] {
         let k = v.add(v.load(&LANE), v.splat(first as f32));
         let mut p = [k; 3];
         for a in 0..3 {
@@ -152,7 +152,7 @@ impl Frame {
 
     /// Whether local positions are inside the source.
     #[inline(always)]
-    pub(super) fn inside<V: Vectors>(&self, v: V, p: [V::F; 3]) -> V::M {
+    pub(in crate::cpu) fn inside<V: Vectors>(&self, v: V, p: [V::F; 3]) -> V::M {
         let mut inside = v.le(v.splat(self.low[0] - 0.5), p[0]);
         for a in 0..3 {
             inside = v.and(inside, v.le(v.splat(self.low[a] - 0.5), p[a]));
@@ -161,10 +161,17 @@ impl Frame {
         inside
     }
 
+    /// Whether local positions are not before the first voxel of an axis and not after the last: beyond, where
+    /// positions are moved to these, nothing changes along it.
+    #[inline(always)]
+    pub(in crate::cpu) fn between<V: Vectors>(&self, v: V, axis: usize, p: V::F) -> V::M {
+        v.and(v.le(v.splat(self.low[axis]), p), v.le(p, v.splat(self.high[axis])))
+    }
+
     /// The cells of local positions, moved to the nearest point between voxels. With `SIGNED`
     /// unset they must not be below zero by more than rounding.
     #[inline(always)]
-    pub(super) fn cells<V: Vectors, const SIGNED: bool>(
+    pub(in crate::cpu) fn cells<V: Vectors, const SIGNED: bool>(
         &self,
         v: V,
         p: [V::F; 3],

@@ -50,7 +50,7 @@ pub(in crate::cpu) struct Linear<V: Vectors> {
 
 impl<V: Vectors> Linear<V> {
     #[inline(always)]
-    pub(super) fn new(v: V, cells: &Cells<V>) -> Self {
+    pub(in crate::cpu) fn new(v: V, cells: &Cells<V>) -> Self {
         let mut lower = [v.lt(cells.fraction[0], v.splat(0.5)); 3];
         let mut distance = cells.fraction;
         for a in 0..3 {

@@ -203,7 +203,7 @@ pub(in crate::cpu) fn displacement<V: Vectors>(
 
 /// Positions moved by the linear part of the map of a displacement.
 #[inline(always)]
-pub(super) fn moved<V: Vectors>(
+pub(in crate::cpu) fn moved<V: Vectors>(
     v: V,
     linear: &[[f32; 3]; 3],
     p: [V::F; 3],
@@ -218,7 +218,7 @@ pub(super) fn moved<V: Vectors>(
 
 /// The product of a row of a matrix and vectors.
 #[inline(always)]
-pub(super) fn row<V: Vectors>(v: V, m: &[f32; 3], u: [V::F; 3]) -> V::F {
+pub(in crate::cpu) fn row<V: Vectors>(v: V, m: &[f32; 3], u: [V::F; 3]) -> V::F {
     let xy = v.add(v.mul(v.splat(m[0]), u[0]), v.mul(v.splat(m[1]), u[1]));
     v.add(xy, v.mul(v.splat(m[2]), u[2]))
 }

@@ -93,11 +93,11 @@ type Compose = unsafe fn(
 ) -> Result<()>;
 
 /// The most slices of a tile: the kernels have room for this many frames.
-const SLICES: usize = 8;
+pub(super) const SLICES: usize = 8;
 
 plain! {
     /// A source and the map to it, as the kernels have it: with its axes [in order](in_order).
-    struct Geometry {
+    pub(super) struct Geometry {
         map: AffineMap,
         dims: [u32; 3],
         /// The steps in memory along the axes; zero for an axis of size 1.
@@ -107,7 +107,7 @@ plain! {
 
 plain! {
     /// The geometry at every voxel in the layout of the kernels.
-    struct Source {
+    pub(super) struct Source {
         /// The last voxel along each axis.
         last: [f32; 3],
         /// The last one that has another after it.
@@ -118,14 +118,14 @@ plain! {
 }
 
 plain! {
-    /// The inverse of the linear part of a map.
-    struct Matrix {
-        m: [[f32; 3]; 3],
+    /// A matrix, such as the inverse of the linear part of a map.
+    pub(super) struct Matrix {
+        pub(super) m: [[f32; 3]; 3],
     }
 }
 
 impl Geometry {
-    fn source(&self) -> Source {
+    pub(super) fn source(&self) -> Source {
         Source {
             last: self.dims.map(|n| (n - 1) as f32),
             last_cell: self.dims.map(|n| n.saturating_sub(2) as f32),
@@ -135,7 +135,7 @@ impl Geometry {
     }
 
     /// The geometry of a source whose sizes and map were checked.
-    fn new(dims: Dims, map: &AffineMap) -> Self {
+    pub(super) fn new(dims: Dims, map: &AffineMap) -> Self {
         let (dims, strides, map) = in_order(dims, map);
         Self { map, dims: dims.map(|n| n as u32), strides: strides.map(|s| s as u32) }
     }

@@ -73,7 +73,7 @@ fn along(
 }
 
 /// Every element twice, where there is one for each of `components`: a cell needs two voxels.
-pub(super) fn twice(
+pub(in crate::cuda) fn twice(
     cuda: &Cuda,
     src: &CudaBuffer<f32>,
     components: usize,

@@ -1,14 +1,18 @@
 //! Flows of fields against interpolation and differences of each voxel, in `f64`.
 
+mod displaced;
 mod fields;
 mod halves;
 mod inverse;
 mod steps;
 
 use voxalign_compute::ops::flow::{Inversion, Limit, Step};
-use voxalign_compute::{Device, DeviceBuffer, Dims};
+use voxalign_compute::{Device, DeviceBuffer, Dims, IDENTITY};
 
 use crate::support::{Random, Results, SIZES, assert_bits_of_cpu, len, offset};
+pub(crate) use displaced::{
+    force_at, force_at_is_a_derivative, force_at_voxels, force_at_what_is_not_finite,
+};
 pub(crate) use fields::{blends, energies, force, lengths, norms, overshoot};
 pub(crate) use halves::halves;
 use inverse::waves;
@@ -86,6 +90,35 @@ pub(crate) fn errors<D: Device>(device: &D) {
     assert!(device.force(&field, &image, dims, [1.0; 3], false, &mut out).is_err());
     assert!(device.force(&image, &field, dims, [1.0; 3], false, &mut out).is_err());
     assert!(device.force(&image, &image, dims, [1.0; 3], true, &mut short).is_err());
+    let units = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
+    let mut at = |derivative, src, src_dims, map, field, dims, units| {
+        device.force_at(derivative, src, src_dims, map, field, dims, units, &mut out)
+    };
+    assert!(at(&image, &image, dims, &IDENTITY, &field, dims, &units).is_ok());
+    assert!(at(&image, &image, [4, 6, 1], &IDENTITY, &field, dims, &units).is_ok());
+    assert!(at(&field, &image, dims, &IDENTITY, &field, dims, &units).is_err());
+    assert!(at(&image, &field, dims, &IDENTITY, &field, dims, &units).is_err());
+    assert!(at(&image, &image, dims, &IDENTITY, &image, dims, &units).is_err());
+    assert!(at(&image, &image, [4, 3, 3], &IDENTITY, &field, dims, &units).is_err());
+    assert!(at(&image, &image, [4, 6, 0], &IDENTITY, &field, dims, &units).is_err());
+    assert!(at(&image, &image, [1 << 20; 3], &IDENTITY, &field, dims, &units).is_err());
+    assert!(at(&image, &image, dims, &IDENTITY, &field, [4, 3, 3], &units).is_err());
+    assert!(at(&image, &image, dims, &IDENTITY, &field, [4, 0, 6], &units).is_err());
+    let mut bad = IDENTITY;
+    bad[1][2] = f64::NAN;
+    assert!(at(&image, &image, dims, &bad, &field, dims, &units).is_err());
+    for unit in [f64::NAN, f64::NEG_INFINITY, 1e39] {
+        let wrong = [units[0], units[1], [0.0, unit, 1.0]];
+        let units = &wrong;
+        assert!(
+            device
+                .force_at(&image, &image, dims, &IDENTITY, &field, dims, units, &mut out)
+                .is_err()
+        );
+    }
+    let at_short =
+        device.force_at(&image, &image, dims, &IDENTITY, &field, dims, &units, &mut short);
+    assert!(at_short.is_err());
     let mut three = device.alloc::<f64>(3).unwrap();
     assert!(device.field_norms(&short, [1.0; 3], &mut three).is_err());
     assert!(device.field_norms(&field, [1.0, f64::NAN, 1.0], &mut three).is_err());
@@ -123,7 +156,7 @@ fn doubles(values: &[f64]) -> Vec<f32> {
 }
 
 pub(crate) fn bits<D: Device>(device: &D) -> Results {
-    let mut results = Results::new();
+    let mut results = displaced::bits(device);
     for dims in sizes() {
         let u = device.upload(&noise(dims, 1, 4.0)).unwrap();
         let mut norms = device.alloc(3).unwrap();

@@ -17,7 +17,7 @@ const KINDS: [Interpolation; 3] =
 const OUTSIDE: f32 = -7.0;
 
 /// Maps from a grid of any size to one of `dims`, with positions inside and outside.
-fn maps(dims: Dims) -> Vec<AffineMap> {
+pub(super) fn maps(dims: Dims) -> Vec<AffineMap> {
     let mut random = Random::new(11);
     let mut maps = vec![IDENTITY];
     // Turned, scaled, sheared and flipped; about the middle of the source.
@@ -40,7 +40,7 @@ fn maps(dims: Dims) -> Vec<AffineMap> {
     maps
 }
 
-fn position(map: &AffineMap, p: [f64; 3]) -> [f64; 3] {
+pub(super) fn position(map: &AffineMap, p: [f64; 3]) -> [f64; 3] {
     map.map(|[x, y, z, offset]| x * p[0] + y * p[1] + z * p[2] + offset)
 }
 
@@ -55,7 +55,7 @@ fn is_at_jump(p: [f64; 3], dims: Dims, kind: Interpolation) -> bool {
     })
 }
 
-fn is_inside(p: [f64; 3], dims: Dims) -> bool {
+pub(super) fn is_inside(p: [f64; 3], dims: Dims) -> bool {
     (0..3).all(|a| p[a] >= -0.5 && p[a] <= dims[a] as f64 - 0.5)
 }
 
@@ -161,7 +161,7 @@ fn source(src: &[f32], dims: Dims, kind: Interpolation) -> Vec<f64> {
 }
 
 /// Sizes of source and output.
-fn pairs() -> Vec<(Dims, Dims)> {
+pub(super) fn pairs() -> Vec<(Dims, Dims)> {
     let mut pairs: Vec<(Dims, Dims)> = SIZES.iter().map(|&dims| (dims, dims)).collect();
     pairs.extend([
         ([37, 23, 11], [150, 7, 5]),
@@ -212,12 +212,12 @@ pub(crate) fn affine<D: Device>(device: &D) {
 }
 
 /// Displacements of a few voxels.
-fn field(dims: Dims, size: f64) -> Vec<f32> {
+pub(super) fn field(dims: Dims, size: f64) -> Vec<f32> {
     let mut random = Random::new(5);
     (0..3 * len(dims)).map(|_| random.between(-size, size) as f32).collect()
 }
 
-fn displaced(field: &[f32], dims: Dims, at: [usize; 3]) -> [f64; 3] {
+pub(super) fn displaced(field: &[f32], dims: Dims, at: [usize; 3]) -> [f64; 3] {
     let i = offset(dims, at);
     [0, 1, 2].map(|a| at[a] as f64 + f64::from(field[a * len(dims) + i]))
 }

@@ -2,6 +2,7 @@
 
 use super::families::ROUNDING;
 use super::*;
+use crate::IDENTITY;
 use crate::ops::elastic::{Boundary, ElasticOperator};
 use crate::ops::flow::{Inversion, Step};
 use crate::ops::{Elastic, Flow};
@@ -116,6 +117,23 @@ pub(super) fn flow(cuda: &Cuda, grids: &Grids) {
             Ok(Made::of(out, 3))
         });
     }
+    same_everywhere(cuda, grids.flow, "force, displaced", ROUNDING, |scene| {
+        let (derivative, image) = (scene.image(1, 68, 1.0)?, scene.image(1, 69, 1.0)?);
+        let field = scene.image(3, 70, 1.5)?;
+        let mut out = scene.cuda.alloc(3 * scene.n())?;
+        let (dims, units) = (scene.dims, [[1.0, 0.0, 0.2], [0.0, 0.5, 0.0], [0.1, 0.0, -1.0]]);
+        scene.cuda.force_at(
+            &derivative,
+            &image,
+            dims,
+            &IDENTITY,
+            &field,
+            dims,
+            &units,
+            &mut out,
+        )?;
+        Ok(Made::of(out, 3))
+    });
     same_everywhere(cuda, grids.field, "blend", ROUNDING, |scene| {
         let (other, weight) = (scene.image(3, 57, 1.0)?, scene.image(1, 60, 1.0)?);
         let mut field = scene.image(3, 61, 1.0)?;
