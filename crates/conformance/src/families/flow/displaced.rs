@@ -107,7 +107,7 @@ pub(crate) fn force_at<D: Device>(device: &D) {
                     expected[a * n + i] = f64::from(derivative[i]) * sum;
                 }
             }
-            assert_close(&format!("{dims:?} -> {out_dims:?} by {map:?}"), &found, &expected, 0.02);
+            assert_close(&format!("{dims:?} -> {out_dims:?} by {map:?}"), &found, &expected, 0.01);
         }
     }
     assert!(kinds.iter().all(|&count| count > 10_000), "{kinds:?}");
@@ -173,7 +173,7 @@ pub(crate) fn force_at_is_a_derivative<D: Device>(device: &D) {
                         (8.0 * (v[2] - v[1]) - (v[3] - v[0])) / (12.0 * f64::from(STEP));
                     let force = f64::from(force[a * n + i]);
                     assert!(
-                        (force - difference).abs() < 0.05,
+                        (force - difference).abs() < 0.02,
                         "{dims:?} by {map:?}, {at:?} along {a}: {force}, differences {difference}"
                     );
                     checked += 1;
