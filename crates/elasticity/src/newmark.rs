@@ -7,7 +7,7 @@
 //! `a' = a0 d - a2 v - a3 a`, `v' = v + h (1 - gamma) a + h gamma a'`,
 //!
 //! `a0 = 1 / (beta h²)`, `a1 = gamma / (beta h)`, `a2 = 1 / (beta h)`, `a3 = 1 / (2 beta) - 1`, `a4 = gamma / beta - 1`,
-//! `a5 = h/2 (gamma / beta - 2)`, for a time step `h`.
+//! `a5 = h/2 (gamma / beta - 2)`, for a time step `h`. Forces that change with the increment, `f' = f - G d`, put `G` beside the stiffness.
 
 use crate::assembly::{Body, Fixed};
 use crate::error::{ElasticityError, Result};
@@ -15,13 +15,14 @@ use crate::factor::Factor;
 use crate::sparse::{Sparse, dot};
 use crate::strain::LeastRatio;
 use nalgebra::Matrix3;
+use std::sync::Arc;
 use voxalign_image::{Vector3, memory};
 
 /// A tetrahedron below this part of its volume at rest cuts a step.
 pub const LEAST_RATIO: f64 = 0.05;
 
-/// How often a step is halved.
-const HALVINGS: u32 = 10;
+/// How often a step is halved at most.
+pub const HALVINGS: u32 = 10;
 
 /// The time step, the numbers of the method, and the damping.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -69,8 +70,34 @@ impl Newmark {
         if stable { Ok(()) } else { Err(ElasticityError::Newmark { beta, gamma }) }
     }
 
-    /// `a0` to `a5`.
-    fn constants(&self) -> [f64; 6] {
+    /// The matrix of a step, `K + a0 M + a1 C + G`, of a stiffness, the lumped mass of each vertex, kg, and a block `G` for each vertex,
+    /// mN/mm, where there are some; fixed vertices have rows of the identity.
+    ///
+    /// # Errors
+    /// [`ElasticityError::OutOfMemory`].
+    pub fn effective(
+        &self,
+        stiffness: &Sparse<Matrix3<f64>>,
+        mass: &[f64],
+        coupling: Option<&[Matrix3<f64>]>,
+        fixed: &Fixed,
+    ) -> Result<Sparse<Matrix3<f64>>> {
+        let [a0, a1, ..] = self.constants();
+        let inertia = a0 + a1 * self.mass_damping;
+        let factor = 1.0 + a1 * self.stiffness_damping;
+        let mut effective = stiffness.combined(factor, |i| inertia * mass[i])?;
+        for (i, block) in coupling.into_iter().flatten().enumerate() {
+            if let Some(place) = effective.pattern().block(i, i) {
+                effective.values_mut()[place] += block;
+            }
+        }
+        effective.fix(fixed.mask());
+        Ok(effective)
+    }
+
+    /// `a0` to `a5` of the equations of this module.
+    #[must_use]
+    pub fn constants(&self) -> [f64; 6] {
         let Self { step_s: h, beta, gamma, .. } = *self;
         [
             1.0 / (beta * h * h),
@@ -105,8 +132,8 @@ pub struct Step {
 
 /// A body that moves, with the factor of its steps.
 #[derive(Debug)]
-pub struct Motion<'a> {
-    body: &'a Body,
+pub struct Motion {
+    body: Arc<Body>,
     fixed: Fixed,
     method: Newmark,
     constants: [f64; 6],
@@ -115,20 +142,30 @@ pub struct Motion<'a> {
     factor: Factor,
 }
 
-impl<'a> Motion<'a> {
+impl Motion {
     /// The motion of a body whose fixed vertices stay where they are at rest.
     ///
     /// # Errors
     /// Those of [`Newmark::check`] and [`Factor::new`].
-    pub fn new(body: &'a Body, fixed: Fixed, method: Newmark) -> Result<Self> {
+    pub fn new(body: Arc<Body>, fixed: Fixed, method: Newmark) -> Result<Self> {
+        Self::with_coupling(body, fixed, method, None)
+    }
+
+    /// The same under forces that change with the displacement: within a step by minus a symmetric positive semi-definite block for each
+    /// vertex, mN/mm, times its increment. Forces that are given where a step begins, and fall on the way, do not let the body swing then.
+    ///
+    /// # Errors
+    /// As [`Motion::new`].
+    pub fn with_coupling(
+        body: Arc<Body>,
+        fixed: Fixed,
+        method: Newmark,
+        coupling: Option<&[Matrix3<f64>]>,
+    ) -> Result<Self> {
         method.check()?;
         let (stiffness, mass) = (body.stiffness()?, body.lumped_mass()?);
         let constants = method.constants();
-        let [a0, a1, ..] = constants;
-        let inertia = a0 + a1 * method.mass_damping;
-        let mut effective =
-            stiffness.combined(1.0 + a1 * method.stiffness_damping, |i| inertia * mass[i])?;
-        effective.fix(fixed.mask());
+        let effective = method.effective(&stiffness, &mass, coupling, &fixed)?;
         let factor = Factor::new(effective)?;
         Ok(Self { body, fixed, method, constants, stiffness, mass, factor })
     }
@@ -175,8 +212,25 @@ impl<'a> Motion<'a> {
     /// # Panics
     /// Where there is not one force for each vertex.
     pub fn step(&self, state: &mut State, forces: &[Vector3<f64>]) -> Result<Step> {
+        self.step_within(state, forces, f64::INFINITY)
+    }
+
+    /// The same, of which only such a part is made, as where it is halved, that no vertex moves farther than `most`, mm.
+    ///
+    /// # Errors
+    /// As [`Motion::step`].
+    ///
+    /// # Panics
+    /// As [`Motion::step`].
+    pub fn step_within(
+        &self,
+        state: &mut State,
+        forces: &[Vector3<f64>],
+        most: f64,
+    ) -> Result<Step> {
         let increments = self.increments(state, forces)?;
-        let (mut part, mut halvings) = (1.0, 0);
+        let farthest = increments.iter().map(|d| d.norm()).fold(0.0, f64::max);
+        let (mut part, mut halvings) = (if farthest > most { most / farthest } else { 1.0 }, 0);
         loop {
             let way = state.displacements.iter().zip(&increments).map(|(u, d)| u + d * part);
             let displacements = memory::collected(way)?;

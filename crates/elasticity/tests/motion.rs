@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::sync::Arc;
 use voxalign_elasticity::{
     Body, ElasticityError, Fixed, Material, Materials, Motion, Newmark, State, TetraBox,
     equilibrium,
@@ -88,13 +89,13 @@ const KNOWN: [Known; 2] = [
 
 #[test]
 fn three_steps_of_a_cube_are_known() {
-    let body = cube();
+    let body = Arc::new(cube());
     for known in &KNOWN {
         let [beta, gamma] = known.numbers;
         let method =
             Newmark { step_s: 0.01, beta, gamma, mass_damping: 2.0, stiffness_damping: 0.001 };
         let fixed = Fixed::whose(body.mesh(), |x| x.z == 0.0).unwrap();
-        let motion = Motion::new(&body, fixed, method).unwrap();
+        let motion = Motion::new(Arc::clone(&body), fixed, method).unwrap();
         let mut state = motion.at_rest(&pull()).unwrap();
         for expected in &known.steps {
             let step = motion.step(&mut state, &pull()).unwrap();
@@ -117,8 +118,8 @@ fn three_steps_of_a_cube_are_known() {
 
 /// The total energy after 100 steps of a free body, over that before.
 fn energy_kept(method: Newmark) -> f64 {
-    let body = cube();
-    let motion = Motion::new(&body, Fixed::none(body.mesh()).unwrap(), method).unwrap();
+    let body = Arc::new(cube());
+    let motion = Motion::new(Arc::clone(&body), Fixed::none(body.mesh()).unwrap(), method).unwrap();
     let none = vec![Vector3::zeros(); 27];
     let mut state = motion.start(random(4, 0.01), random(9, 1.0), &none).unwrap();
     let energy = |s: &State| motion.kinetic_energy(s) + motion.strain_energy(s).unwrap();
@@ -142,12 +143,12 @@ fn mean_accelerations_keep_the_energy_and_others_do_not() {
 
 #[test]
 fn damped_motion_ends_at_rest_and_stays_there() {
-    let body = cube();
+    let body = Arc::new(cube());
     let bottom = || Fixed::whose(body.mesh(), |x| x.z == 0.0).unwrap();
     let rest = equilibrium(&body, &bottom(), &[Vector3::zeros(); 27], &pull()).unwrap();
     // A gamma above 1/2 also damps modes that are fast for the step.
     let method = Newmark { mass_damping: 40.0, ..undamped(0.02, 0.3025, 0.6) };
-    let motion = Motion::new(&body, bottom(), method).unwrap();
+    let motion = Motion::new(Arc::clone(&body), bottom(), method).unwrap();
     let mut state = motion.at_rest(&pull()).unwrap();
     let first = motion.imbalance(&state, &pull()).unwrap();
     assert!((first - 1.3125f64.sqrt()).abs() < 1e-12);
@@ -167,9 +168,9 @@ fn damped_motion_ends_at_rest_and_stays_there() {
 
 #[test]
 fn a_step_that_would_invert_is_cut() {
-    let body = cube();
+    let body = Arc::new(cube());
     let bottom = || Fixed::whose(body.mesh(), |x| x.z == 0.0).unwrap();
-    let motion = Motion::new(&body, bottom(), Newmark::with_step(0.02)).unwrap();
+    let motion = Motion::new(Arc::clone(&body), bottom(), Newmark::with_step(0.02)).unwrap();
     let mut forces = vec![Vector3::zeros(); 27];
     forces[26] = Vector3::new(-60.0, -60.0, -60.0);
     let mut state = motion.at_rest(&forces).unwrap();
@@ -206,12 +207,12 @@ fn numbers_that_are_not_stable_are_refused() {
 
 #[test]
 fn motions_have_the_same_bits_on_any_number_of_threads() {
-    let body = cube();
+    let body = Arc::new(cube());
     let run = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
             let free = Fixed::none(body.mesh()).unwrap();
-            let motion = Motion::new(&body, free, Newmark::with_step(0.02)).unwrap();
+            let motion = Motion::new(Arc::clone(&body), free, Newmark::with_step(0.02)).unwrap();
             let mut state = motion.start(random(1, 0.01), random(2, 1.0), &pull()).unwrap();
             for _ in 0..5 {
                 motion.step(&mut state, &pull()).unwrap();
