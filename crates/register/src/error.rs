@@ -4,6 +4,7 @@ use crate::compare::{CompareError, same_grid};
 use std::fmt::{self, Display, Formatter};
 use thiserror::Error;
 use voxalign_compute::error::ComputeError;
+use voxalign_elasticity::ElasticityError;
 use voxalign_image::memory::OutOfMemory;
 use voxalign_image::{Grid, ImageError, ImageView};
 use voxalign_options::OptionError;
@@ -67,6 +68,9 @@ pub enum RegisterError {
     /// Images or label maps cannot be compared.
     #[error(transparent)]
     Compare(#[from] CompareError),
+    /// An elastic body cannot be made, or cannot move.
+    #[error(transparent)]
+    Elasticity(#[from] ElasticityError),
     /// An option has a value that cannot be used.
     #[error(transparent)]
     Option(#[from] OptionError),

@@ -125,6 +125,14 @@ limits! {
         exchanged: f64 = 0.5,
     }
 
+    /// Bounds on an elastic body.
+    ElasticLimits, ELASTIC {
+        /// The least volume of a tetrahedron over that at rest: steps are cut before it is a twentieth.
+        volume: f64 = 0.1,
+        /// The largest norm of strain without a remark: linear elasticity is for small strains.
+        strain: f64 = 0.5,
+    }
+
     /// Bounds on an atlas.
     AtlasLimits, ATLAS {
         /// The least information that subjects have of each other within the tissue, as a part of that after affine alignment, where their
@@ -255,6 +263,8 @@ pub struct Limits {
     pub landmarks: LandmarkLimits,
     /// Of anatomies.
     pub anatomy: AnatomyLimits,
+    /// Of elastic bodies.
+    pub elastic: ElasticLimits,
     /// Of atlases.
     pub atlas: AtlasLimits,
     /// Of poses.
@@ -275,6 +285,7 @@ impl Default for Limits {
             deformation: DEFORMATION,
             landmarks: LANDMARKS,
             anatomy: ANATOMY,
+            elastic: ELASTIC,
             atlas: ATLAS,
             pose: POSE,
             track: TRACK,

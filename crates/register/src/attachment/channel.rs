@@ -69,6 +69,10 @@ impl<D: Device> Attachment<D> for ChannelSimilarity {
         Ok(energy.times(self.weight))
     }
 
+    fn curvature(&self) -> Option<f64> {
+        matches!(self.similarity, Similarity::Ssd(_)).then_some(2.0 * self.weight)
+    }
+
     fn bytes(&self, grid: &Grid) -> u64 {
         // Windows and their sums, or shares of voxels in bins.
         4 * 6 * grid.len() as u64

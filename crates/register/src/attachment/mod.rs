@@ -164,6 +164,11 @@ pub trait Attachment<D: Device>: Send {
         Ok(())
     }
 
+    /// The second derivative of the energy in the value of a voxel, times the number of voxels, where it is the same everywhere.
+    fn curvature(&self) -> Option<f64> {
+        None
+    }
+
     /// Bytes of device memory needed at a scale with this grid, roughly, beyond what the model keeps for it:
     /// derivatives, images where they are, and the few numbers of points.
     fn bytes(&self, grid: &Grid) -> u64;

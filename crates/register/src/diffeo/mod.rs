@@ -22,6 +22,7 @@
 
 pub mod calibrate;
 pub mod clip;
+mod elastic;
 mod evidence;
 mod input;
 mod pair;
@@ -33,6 +34,7 @@ mod verdict;
 pub use crate::model::{
     DeformModel, Flow, Greedy, Lddmm, Matching, Multiscale, PathRecord, StepRule, Symmetric,
 };
+pub use elastic::{ElasticSetting, register_elastic};
 pub use evidence::DeformationEvidence;
 pub use input::{ChannelInput, DeformInput, Intensities, Preparation, ShapeInput};
 pub use prepared::{Parts, PreparedPair};

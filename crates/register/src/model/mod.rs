@@ -10,11 +10,13 @@
 //! | [`greedy`] | the moving image |
 //! | [`symmetric`] | both, to a middle |
 //! | [`lddmm`] | the moving image, along a path of velocities that is optimised as a whole |
+//! | [`elastic`] | a body of finite elements, with mass and stiffness; who has such a body brings it to [`run_with`](crate::diffeo::PreparedPair::run_with) |
 //!
-//! [`DeformModel`] is the list of them. Fields are displacements in voxels of the grid
+//! [`DeformModel`] is the list of those that need nothing but images. Fields are displacements in voxels of the grid
 //! at hand.
 
 mod cohort;
+pub mod elastic;
 mod forces;
 pub mod greedy;
 mod held;

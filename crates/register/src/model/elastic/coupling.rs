@@ -1,0 +1,186 @@
+//! How fast the forces of images change where a body moves.
+
+use super::body::{DeviceMesh, Places, vectors};
+use crate::attachment::images::Moved;
+use crate::error::Result;
+use rayon::prelude::*;
+use voxalign_compute::ops::elementwise::{constant, x};
+use voxalign_compute::ops::reduce::Reduction;
+use voxalign_compute::{Device, DeviceBuffer};
+use voxalign_elasticity::Pattern;
+use voxalign_image::{Affine, Matrix3, Vector3, memory};
+
+/// By how much the curvature may be above what is counted on before this is raised.
+const EXCESS: f64 = 1.2;
+
+/// How much more than what was seen is counted on then.
+const MARGIN: f64 = 1.5;
+
+/// The most by which it is raised at once.
+const MOST: f64 = 4.0;
+
+/// The parts of traces that count in all directions: of the largest around a vertex, and of the mean of all.
+const AROUND: f64 = 0.1;
+const ANYWHERE: f64 = 0.02;
+
+/// For each vertex the change of its force by its displacement, mN/mm, for an energy whose [curvature] in the value of a voxel is the
+/// same everywhere. Of a sum over samples, each with the squared product of its gradient with its displacement, those of the vertices of a tetrahedron are
+/// put on the diagonal: that is no less, whatever the displacement, as squares are convex.
+///
+/// [curvature]: crate::attachment::Attachment::curvature
+pub(super) struct Coupling {
+    /// Sums over samples of weight and `g gᵀ`, 1/mm²; the parts of several images with an own factor each are added up.
+    blocks: Vec<Matrix3<f64>>,
+    /// mN mm for each of these.
+    unit: f64,
+    /// The factor of the curvatures that is counted on.
+    curvature: f64,
+}
+
+/// Displacements, and the forces there.
+pub(super) struct At {
+    pub(super) displacements: Vec<Vector3<f64>>,
+    pub(super) forces: Vec<Vector3<f64>>,
+}
+
+impl Coupling {
+    /// Where the moving images are now, by a displacement of the samples. `curvatures` are those of all images, where they are known;
+    /// `unit` is the pressure, kPa, times the volume that counts, mm³, by the number of samples that count.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn new<D: Device>(
+        device: &D,
+        (mesh, places): (&DeviceMesh<D>, &Places<D>),
+        (moved, affine): (&[Moved<D>], &Affine),
+        field: &D::Buffer<f32>,
+        warped: &[D::Buffer<f32>],
+        weights: Option<&D::Buffer<f32>>,
+        curvatures: &[Option<f64>],
+        unit: f64,
+        pattern: &Pattern,
+    ) -> Result<Self> {
+        let (dims, n) = (places.grid.dims(), places.grid.len());
+        let mut blocks = memory::filled(mesh.vertices, Matrix3::zeros())?;
+        let mut root = device.alloc(n)?;
+        match weights {
+            Some(weights) => {
+                device.eval(&x(0).max(0.0).sqrt(), &[weights], &[], None, &mut root)?
+            }
+            None => device.eval_in_place(&constant(1.0), &mut root, &[], &[], None)?,
+        }
+        let (mut gradient, mut next) = (device.alloc(3 * n)?, device.alloc(3 * n)?);
+        let (mut product, mut sums) = (device.alloc(3 * n)?, device.alloc(3 * mesh.vertices)?);
+        for ((moved, warped), curvature) in moved.iter().zip(warped).zip(curvatures) {
+            let from = &moved.image;
+            let m = affine.then(from.grid.to_index()).matrix;
+            // The gradient, and the same with its components moved on by one.
+            for (out, shift) in [(&mut gradient, 0), (&mut next, 1)] {
+                let units = [0, 1, 2].map(|r| [0, 1, 2].map(|c| m[(r, (c + shift) % 3)]));
+                let (values, size) = (&from.values, from.grid.dims());
+                device.force_at(&root, values, size, &moved.map, field, dims, &units, out)?;
+            }
+            let factor = match curvature {
+                Some(curvature) => *curvature,
+                // As of a squared difference of values whose variance is 1.
+                None => 2.0 / variance(device, warped, weights)?.max(f64::MIN_POSITIVE),
+            };
+            for other in [&gradient, &next] {
+                device.eval(&(x(0) * x(1)), &[&gradient, other], &[], None, &mut product)?;
+                let gather = places.gather(mesh);
+                device.to_nodes(&places.placed(mesh), gather, &product, &mut sums)?;
+                let sums = vectors(&device.download(&sums)?);
+                let is_diagonal = std::ptr::eq(other, &gradient);
+                blocks.iter_mut().zip(&sums).for_each(|(block, s)| {
+                    for a in 0..3 {
+                        let b = (a + usize::from(!is_diagonal)) % 3;
+                        block[(a, b)] += factor * s[a];
+                        if a != b {
+                            block[(b, a)] += factor * s[a];
+                        }
+                    }
+                });
+            }
+        }
+        spread(&mut blocks, pattern)?;
+        Ok(Self { blocks, unit, curvature: 1.0 })
+    }
+
+    /// Counts on the larger of these and those where the images are by now.
+    /// Whether that is more than before at some vertex.
+    pub(super) fn take(&mut self, now: Self) -> bool {
+        let mut changed = false;
+        for (own, now) in self.blocks.iter_mut().zip(now.blocks) {
+            if now.trace() > EXCESS * own.trace() {
+                (*own, changed) = (now, true);
+            }
+        }
+        changed
+    }
+
+    /// The blocks, mN/mm.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    pub(super) fn blocks(&self) -> Result<Vec<Matrix3<f64>>> {
+        Ok(memory::collected(self.blocks.iter().map(|b| b * (self.unit * self.curvature)))?)
+    }
+
+    /// Compares the forces of two states in turn; whether more has to be counted on from now on.
+    pub(super) fn learn(&mut self, before: &At, after: &At) -> bool {
+        let n = self.blocks.len();
+        let terms: Vec<[f64; 2]> = (0..n)
+            .into_par_iter()
+            .map(|i| {
+                let d = after.displacements[i] - before.displacements[i];
+                let fall = (before.forces[i] - after.forces[i]).dot(&d);
+                [fall, d.dot(&(self.blocks[i] * d)) * self.unit]
+            })
+            .collect();
+        let [fall, counted] =
+            terms.iter().fold([0.0; 2], |sums, term| [sums[0] + term[0], sums[1] + term[1]]);
+        let seen = if counted > 0.0 { fall / counted } else { 0.0 };
+        if seen <= EXCESS * self.curvature {
+            return false;
+        }
+        self.curvature = (MARGIN * seen).min(MOST * self.curvature);
+        true
+    }
+}
+
+/// Adds to the block of each vertex, whatever the direction, a part of the largest trace around it, as edges move, and of the mean of all.
+fn spread(blocks: &mut [Matrix3<f64>], pattern: &Pattern) -> Result<()> {
+    let traces: Vec<f64> = memory::collected(blocks.iter().map(Matrix3::trace))?;
+    let mean = traces.iter().sum::<f64>() / traces.len().max(1) as f64;
+    for (i, block) in blocks.iter_mut().enumerate() {
+        let row = pattern.rows()[i]..pattern.rows()[i + 1];
+        let near = pattern.columns()[row].iter().map(|&j| traces[j as usize]).fold(0.0, f64::max);
+        *block += Matrix3::identity() * (AROUND * near + ANYWHERE * mean);
+    }
+    Ok(())
+}
+
+/// The variance of the values of an image.
+fn variance<D: Device>(
+    device: &D,
+    values: &D::Buffer<f32>,
+    weights: Option<&D::Buffer<f32>>,
+) -> Result<f64> {
+    let [count, sum, squares] = match weights {
+        None => {
+            let sums = [Reduction::Sum(0), Reduction::SumSquares(0)];
+            let sums = device.reduce(&[values], &sums)?;
+            [values.len() as f64, sums[0], sums[1]]
+        }
+        Some(weights) => {
+            let mut weighed = device.alloc(values.len())?;
+            device.eval(&(x(0) * x(1)), &[values, weights], &[], None, &mut weighed)?;
+            let sums = [Reduction::Sum(1), Reduction::Sum(2), Reduction::Dot(0, 2)];
+            let sums = device.reduce(&[values, weights, &weighed], &sums)?;
+            [sums[0], sums[1], sums[2]]
+        }
+    };
+    let mean = sum / count.max(1.0);
+    Ok((squares / count.max(1.0) - mean * mean).max(0.0))
+}

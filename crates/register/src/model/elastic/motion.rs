@@ -1,0 +1,370 @@
+//! Steps of a body in time: on the host with a direct solution, or on the device with an iterative one or with a dense inverse.
+
+use super::body::{BodyLevel, planes, vectors};
+use super::{Elastic, StepSolver};
+use crate::error::{RegisterError, Result};
+use crate::model::solver::sparse::{SparseMatrix, Structure, cg};
+use crate::model::solver::{LinearOperator, Solution, Solver};
+use crate::multiscale::Motion;
+use rayon::prelude::*;
+use std::sync::{Arc, LazyLock};
+use voxalign_compute::ops::elementwise::{Expr, constant, param, x};
+use voxalign_compute::ops::reduce::Reduction;
+use voxalign_compute::ops::sparse::Entries;
+use voxalign_compute::ops::tetrahedra::Mesh;
+use voxalign_compute::{Device, DeviceBuffer};
+use voxalign_elasticity::newmark::{HALVINGS, LEAST_RATIO};
+use voxalign_elasticity::{ElasticityError, Factor, Newmark, Sparse, State};
+use voxalign_image::{Matrix3, Vector3, memory};
+
+/// Up to so many vertices a direct solution is faster than an iterative one.
+const MOST_DIRECT: usize = 500;
+
+/// Up to so many vertices there may be a dense inverse: of 9 n² numbers.
+const MOST_DENSE: usize = 6000;
+
+/// What is left of a right side by an iterative solution, as a part of its norm.
+const RESIDUAL: f64 = 1e-5;
+
+/// Iterations of a solution, at most.
+const ITERATIONS: usize = 500;
+
+/// A body on its way, a step at a time.
+pub(super) enum Mover<D: Device> {
+    Host(Box<OnHost<D>>),
+    Device(Box<OnDevice<D>>),
+}
+
+impl<D: Device> Mover<D> {
+    /// Of a body in a state, with what its forces are [counted on](voxalign_elasticity::Motion::with_coupling) to change by.
+    pub(super) fn new(
+        device: &D,
+        level: &BodyLevel,
+        options: &Elastic,
+        state: State,
+        coupling: Option<&[Matrix3<f64>]>,
+    ) -> Result<Self> {
+        let (method, vertices) = (options.newmark(), level.body.mesh().vertices().len());
+        let solver = match options.step_solver {
+            StepSolver::Auto if vertices <= MOST_DIRECT => StepSolver::Direct,
+            StepSolver::Auto => StepSolver::Cg,
+            solver => solver,
+        };
+        if solver == StepSolver::Direct {
+            let (body, fixed) = (Arc::clone(&level.body), level.fixed.clone());
+            let motion = voxalign_elasticity::Motion::with_coupling(body, fixed, method, coupling)?;
+            let displacements = device.upload(&planes(&state.displacements))?;
+            return Ok(Self::Host(Box::new(OnHost { motion, state, displacements })));
+        }
+        OnDevice::new(device, level, method, solver, &state, coupling)
+            .map(|m| Self::Device(Box::new(m)))
+    }
+
+    /// The displacements of the vertices, mm.
+    pub(super) fn displacements(&self) -> &D::Buffer<f32> {
+        match self {
+            Self::Host(host) => &host.displacements,
+            Self::Device(device) => &device.displacements,
+        }
+    }
+
+    /// The state, on the host.
+    pub(super) fn state(&self, device: &D) -> Result<State> {
+        match self {
+            Self::Host(host) => Ok(host.state.clone()),
+            Self::Device(on) => Ok(State {
+                displacements: vectors(&device.download(&on.displacements)?),
+                velocities: vectors(&device.download(&on.velocities)?),
+                accelerations: vectors(&device.download(&on.accelerations)?),
+            }),
+        }
+    }
+
+    /// One step under forces on the vertices, mN, on which no vertex moves farther than `most`, mm.
+    pub(super) fn step(
+        &mut self,
+        device: &D,
+        mesh: &Mesh<'_, D>,
+        forces: &D::Buffer<f32>,
+        most: f64,
+    ) -> Result<Motion> {
+        match self {
+            Self::Host(host) => host.step(device, forces, most),
+            Self::Device(on) => on.step(device, mesh, forces, most),
+        }
+    }
+
+    /// The relative residual of the last solution, where it is not exact.
+    pub(super) fn residual(&self) -> Option<f64> {
+        match self {
+            Self::Host(_) => None,
+            Self::Device(on) => on.residual,
+        }
+    }
+}
+
+/// On the host, in double precision.
+pub(super) struct OnHost<D: Device> {
+    motion: voxalign_elasticity::Motion,
+    state: State,
+    displacements: D::Buffer<f32>,
+}
+
+impl<D: Device> OnHost<D> {
+    fn step(&mut self, device: &D, forces: &D::Buffer<f32>, most: f64) -> Result<Motion> {
+        let forces = vectors(&device.download(forces)?);
+        let step = self.motion.step_within(&mut self.state, &forces, most)?;
+        device.upload_into(&mut self.displacements, &planes(&self.state.displacements))?;
+        Ok(Motion {
+            kinetic_energy: self.motion.kinetic_energy(&self.state),
+            strain_energy: self.motion.strain_energy(&self.state)?,
+            unbalanced_force: self.motion.imbalance(&self.state, &forces)?,
+            least_jacobian: step.least.ratio,
+            cuts: step.halvings as usize,
+        })
+    }
+}
+
+/// The updates of a step, in the words of [`voxalign_elasticity::newmark`].
+struct Updates {
+    damped: Expr,
+    through: Expr,
+    right: Expr,
+    trial: Expr,
+    acceleration: Expr,
+    velocity: Expr,
+    balanced: Expr,
+    unbalanced: Expr,
+}
+
+static UPDATES: LazyLock<Updates> = LazyLock::new(|| Updates {
+    // w = a4 v + a5 a
+    damped: param(0) * x(0) + param(1) * x(1),
+    // a_K w − u
+    through: param(0) * x(0) - x(1),
+    // free (f + K (a_K w − u) + M (a2 v + a3 a + a_M w))
+    right: x(6) * (x(0) + x(1) + x(5) * (param(0) * x(2) + param(1) * x(3) + param(2) * x(4))),
+    // u + part d
+    trial: x(0) + param(0) * x(1),
+    // a0 d − a2 v − a3 a
+    acceleration: param(0) * x(2) - param(1) * x(1) - param(2) * x(0),
+    // v + before a + after a'
+    velocity: x(0) + param(0) * x(1) + param(1) * x(2),
+    // free ((f − K (u + a_K v)) / M − a_M v)
+    balanced: x(4) * ((x(1) - x(0)) / x(3) - param(0) * x(2)),
+    // free (f − K u)
+    unbalanced: x(2) * (x(1) - x(0)),
+});
+
+/// On the device, in single precision.
+pub(super) struct OnDevice<D: Device> {
+    method: Newmark,
+    solver: Box<dyn Solver<D>>,
+    stiffness: SparseMatrix<D>,
+    /// The mass of each vertex, kg, three times each; and 1 where it is free.
+    mass: D::Buffer<f32>,
+    free: D::Buffer<f32>,
+    displacements: D::Buffer<f32>,
+    velocities: D::Buffer<f32>,
+    accelerations: D::Buffer<f32>,
+    /// The solution of the last step, from which the next one starts.
+    increments: D::Buffer<f32>,
+    /// Forces of the strain, `K u`, of the displacements.
+    elastic: D::Buffer<f32>,
+    room: [D::Buffer<f32>; 3],
+    ratios: D::Buffer<f32>,
+    least: D::Buffer<f64>,
+    norms: D::Buffer<f64>,
+    residual: Option<f64>,
+}
+
+/// A product with the inverse of a matrix.
+struct Inverse<D: Device> {
+    device: D,
+    matrix: D::Buffer<f32>,
+    size: usize,
+}
+
+impl<D: Device> Solver<D> for Inverse<D> {
+    fn solve(&mut self, f: &D::Buffer<f32>, v: &mut D::Buffer<f32>) -> Result<Solution> {
+        self.device.dense_product(&self.matrix, self.size, f, v)?;
+        Ok(Solution { iterations: 1, residual: None })
+    }
+
+    fn residual(&mut self, _: &D::Buffer<f32>, _: &D::Buffer<f32>) -> Result<Option<f64>> {
+        Ok(None)
+    }
+}
+
+/// The inverse of a matrix, row by row, in the order that vectors have on a device.
+fn inverse<D: Device>(device: &D, matrix: Sparse<Matrix3<f64>>) -> Result<Inverse<D>> {
+    let n = matrix.pattern().vertices();
+    let size = 3 * n;
+    let factor = Factor::new(matrix)?;
+    let mut all: Vec<f32> = memory::zeroed(size * size)?;
+    all.par_chunks_mut(size).enumerate().try_for_each(|(row, out)| {
+        let mut unit = memory::filled(n, Vector3::zeros())?;
+        unit[row % n][row / n] = 1.0;
+        let column = factor.solve(&unit)?;
+        for (a, out) in out.chunks_exact_mut(n).enumerate() {
+            out.iter_mut().zip(&column).for_each(|(out, c)| *out = c[a] as f32);
+        }
+        Ok::<(), RegisterError>(())
+    })?;
+    let matrix = device.upload_vec(all)?;
+    Ok(Inverse { device: device.clone(), matrix, size })
+}
+
+/// The matrix on a device.
+fn sparse<D: Device>(
+    device: &D,
+    structure: &Arc<Structure<D>>,
+    matrix: &Sparse<Matrix3<f64>>,
+) -> Result<SparseMatrix<D>> {
+    let blocks = matrix.values();
+    let entry = |k: usize| blocks.iter().map(move |block| block[(k / 3, k % 3)] as f32);
+    let values: Vec<f32> = memory::collected((0..9).flat_map(entry))?;
+    Ok(SparseMatrix::new(Arc::clone(structure), Entries::Blocks, device.upload_vec(values)?))
+}
+
+impl<D: Device> OnDevice<D> {
+    fn new(
+        device: &D,
+        level: &BodyLevel,
+        method: Newmark,
+        solver: StepSolver,
+        state: &State,
+        coupling: Option<&[Matrix3<f64>]>,
+    ) -> Result<Self> {
+        method.check()?;
+        let (body, fixed) = (&level.body, &level.fixed);
+        let (stiffness, lumped) = (body.stiffness()?, body.lumped_mass()?);
+        let n = lumped.len();
+        let effective = method.effective(&stiffness, &lumped, coupling, fixed)?;
+        let pattern = body.pattern();
+        let rows: Vec<u32> = memory::collected(pattern.rows().iter().map(|&r| r as u32))?;
+        let structure = Arc::new(Structure::new(device, &rows, pattern.columns())?);
+        let solver: Box<dyn Solver<D>> = match solver {
+            StepSolver::Inverse if n > MOST_DENSE => {
+                let remedy = "its inverse is too large; use cg";
+                let value = format!("inverse with {n} vertices");
+                return Err(RegisterError::option("step-solver", value, remedy));
+            }
+            StepSolver::Inverse => Box::new(inverse(device, effective)?),
+            _ => {
+                let matrix = sparse(device, &structure, &effective)?;
+                Box::new(cg(device, matrix, 3, ITERATIONS, RESIDUAL)?)
+            }
+        };
+        let thrice = |of: &dyn Fn(usize) -> f32| {
+            let all: Vec<f32> = (0..3 * n).map(|i| of(i % n)).collect();
+            device.upload_vec(all)
+        };
+        let tetrahedra = body.mesh().tetrahedra().len();
+        let vectors = || device.alloc::<f32>(3 * n);
+        let mut made = Self {
+            method,
+            solver,
+            stiffness: sparse(device, &structure, &stiffness)?,
+            mass: thrice(&|i| lumped[i] as f32)?,
+            free: thrice(&|i| if fixed.mask()[i] { 0.0 } else { 1.0 })?,
+            displacements: device.upload(&planes(&state.displacements))?,
+            velocities: device.upload(&planes(&state.velocities))?,
+            accelerations: device.upload(&planes(&state.accelerations))?,
+            increments: vectors()?,
+            elastic: vectors()?,
+            room: [vectors()?, vectors()?, vectors()?],
+            ratios: device.alloc(tetrahedra)?,
+            least: device.alloc(2)?,
+            norms: device.alloc(3)?,
+            residual: None,
+        };
+        device.eval_in_place(&constant(0.0), &mut made.increments, &[], &[], None)?;
+        made.stiffness.product(device, &made.displacements, &mut made.elastic)?;
+        Ok(made)
+    }
+
+    /// As [`voxalign_elasticity::Motion::step_within`].
+    fn step(
+        &mut self,
+        device: &D,
+        mesh: &Mesh<'_, D>,
+        forces: &D::Buffer<f32>,
+        most: f64,
+    ) -> Result<Motion> {
+        let [a0, _, a2, a3, a4, a5] = self.method.constants().map(|a| a as f32);
+        let Newmark { step_s, gamma, mass_damping, stiffness_damping, .. } = self.method;
+        let (mass_damping, stiffness_damping) = (mass_damping as f32, stiffness_damping as f32);
+        let [damped, through, right] = &mut self.room;
+        let (u, v, a) = (&self.displacements, &self.velocities, &self.accelerations);
+        device.eval(&UPDATES.damped, &[v, a], &[a4, a5], None, damped)?;
+        device.eval(&UPDATES.through, &[&*damped, u], &[stiffness_damping], None, through)?;
+        let mut product = device.alloc(self.elastic.len())?;
+        self.stiffness.product(device, through, &mut product)?;
+        let inputs = [forces, &product, v, a, &*damped, &self.mass, &self.free];
+        let params = [a2, a3, mass_damping];
+        device.eval(&UPDATES.right, &inputs, &params, None, right)?;
+        let solution = self.solver.solve(right, &mut self.increments)?;
+        self.residual = solution.residual;
+        let residual = solution.residual.unwrap_or(0.0);
+        if residual.is_nan() || residual > 100.0 * RESIDUAL {
+            return Err(ElasticityError::Residual { residual, most: RESIDUAL }.into());
+        }
+        let farthest = match most.is_finite() {
+            true => {
+                device.field_norms(&self.increments, [1.0; 3], &mut self.norms)?;
+                device.download(&self.norms)?[0]
+            }
+            false => 0.0,
+        };
+        let within = if farthest > most { most / farthest } else { 1.0 };
+        let (mut part, mut halvings) = (within as f32, 0);
+        let trial = through;
+        let least = loop {
+            device.eval(&UPDATES.trial, &[u, &self.increments], &[part], None, trial)?;
+            device.ratios(mesh, trial, &mut self.ratios, &mut self.least)?;
+            let least = device.download(&self.least)?;
+            if least[0] >= LEAST_RATIO {
+                break least[0];
+            }
+            if halvings == HALVINGS {
+                let (tetrahedron, ratio) = (least[1] as usize, least[0]);
+                return Err(ElasticityError::Inverts { tetrahedron, ratio, halvings }.into());
+            }
+            (part, halvings) = (part / 2.0, halvings + 1);
+        };
+        let (new_a, new_v) = (damped, right);
+        let params = [a0, a2, a3];
+        device.eval(&UPDATES.acceleration, &[a, v, &self.increments], &params, None, new_a)?;
+        let params = [(step_s * (1.0 - gamma)) as f32, (step_s * gamma) as f32];
+        device.eval(&UPDATES.velocity, &[v, a, &*new_a], &params, None, new_v)?;
+        std::mem::swap(&mut self.displacements, trial);
+        std::mem::swap(&mut self.velocities, new_v);
+        std::mem::swap(&mut self.accelerations, new_a);
+        let [spare, other, _] = &mut self.room;
+        if part < 1.0 {
+            device.eval_in_place(&(param(0) * x(0)), &mut self.velocities, &[], &[part], None)?;
+            let (u, v) = (&self.displacements, &self.velocities);
+            let params = [stiffness_damping];
+            device.eval(&(x(0) + param(0) * x(1)), &[u, v], &params, None, spare)?;
+            self.stiffness.product(device, spare, other)?;
+            let inputs = [&*other, forces, v, &self.mass, &self.free];
+            let out = &mut self.accelerations;
+            device.eval(&UPDATES.balanced, &inputs, &[mass_damping], None, out)?;
+        }
+        self.stiffness.product(device, &self.displacements, &mut self.elastic)?;
+        let inputs = [&self.elastic, forces, &self.free];
+        device.eval(&UPDATES.unbalanced, &inputs, &[], None, spare)?;
+        device.eval(&(x(0) * x(1)), &[&self.mass, &self.velocities], &[], None, other)?;
+        let inputs = [&*other, &self.velocities, &self.displacements, &self.elastic, &*spare];
+        let sums = [Reduction::Dot(0, 1), Reduction::Dot(2, 3), Reduction::SumSquares(4)];
+        let sums = device.reduce(&inputs, &sums)?;
+        Ok(Motion {
+            kinetic_energy: 0.5 * sums[0],
+            strain_energy: 0.5 * sums[1],
+            unbalanced_force: sums[2].sqrt(),
+            least_jacobian: least,
+            cuts: halvings as usize,
+        })
+    }
+}
