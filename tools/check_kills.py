@@ -37,6 +37,7 @@ TIMED = (".json", ".html")
 COMMANDS = {
     "affine": ["affine", *PAIR, "-o", "out", "--search", "local", "--levels", "8,6"],
     "deform": ["deform", *PAIR, "-o", "out", "--affine", "none", "--similarity", "ssd", "--schedule", "4x3"],
+    "elastic": ["elastic", *PAIR, "-o", "out", "--affine", "none", "--schedule", "4x3", "--mesh-spacing", "30"],
     "atlas": ["atlas", *IMAGES, "-o", "out", "--align", "none", "--similarity", "ssd", "--schedule", "4x3",
               "--checkpoint-every", "0"],
     "stack": ["stack", "smooth", *IMAGES, "-o", "out", "--sigma", "3"],

@@ -118,6 +118,7 @@ def commands(data):
         yield f"deform {solver}", f"deform 0.nii 1.nii -o out {quick} --solver {solver} --no-report"
     yield "deform affine", ("deform 0.nii 1.nii -o out --schedule 4x6,2x4 --fixed-mask labels0.nii "
                             "--channel 0.nii 1.nii mi 0.5 --histogram-match")
+    yield "elastic", "elastic 0.nii 1.nii -o out --affine none --schedule 4x6,2x4"
     yield "deform 2D", "deform flat0.nii flat1.nii -o out --schedule 4x6,2x4"
     for model in ("greedy", "symmetric", "lddmm"):
         yield f"atlas {model}", f"{atlas} --model {model}"

@@ -8,9 +8,10 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// The jobs that take a configuration file, with how they are called.
-const JOBS: [(&str, &str); 7] = [
+const JOBS: [(&str, &str); 8] = [
     ("affine", "FIXED MOVING -o DIR"),
     ("deform", "FIXED MOVING -o DIR"),
+    ("elastic", "FIXED MOVING -o DIR"),
     ("anatomy", "FIXED.toml MOVING.toml -o DIR"),
     ("atlas", "IMAGES... -o DIR"),
     ("drr", "CT -o DIR"),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 use voxalign_compute::ComputeError;
 use voxalign_compute::comm::CommError;
+use voxalign_elasticity::ElasticityError;
 use voxalign_image::ImageError;
 use voxalign_image::memory::OutOfMemory;
 use voxalign_io::IoError;
@@ -337,6 +338,16 @@ impl From<CommError> for Error {
     }
 }
 
+impl From<ElasticityError> for Error {
+    fn from(error: ElasticityError) -> Self {
+        match error {
+            ElasticityError::OutOfMemory(refused) => refused.into(),
+            ElasticityError::Image(error) => error.into(),
+            _ => Error::Input(error.to_string().into()),
+        }
+    }
+}
+
 impl From<RegisterError> for Error {
     fn from(error: RegisterError) -> Self {
         match error {
@@ -345,6 +356,7 @@ impl From<RegisterError> for Error {
             RegisterError::Image(error) => error.into(),
             RegisterError::Option(error) => error.into(),
             RegisterError::Compare(error) => error.into(),
+            RegisterError::Elasticity(error) => error.into(),
             // The library knows no options.
             RegisterError::NotFinite { .. } => Error::Input(text!("{error}; {REPLACE}")),
             RegisterError::MaskGrid { .. } => Error::Input(text!(
@@ -355,7 +367,7 @@ impl From<RegisterError> for Error {
                 Error::Input(text!("{error}; use `init = centre` or `init = moments`"))
             }
             RegisterError::Diverged { .. } => Error::Input(text!(
-                "{error}; use a smaller `step`, or more smoothing (`sigma`, `total_sigma`, or `alpha`)"
+                "{error}; use a smaller `step` (`time_step` of an elastic body), or more smoothing (`sigma`, `total_sigma`, or `alpha`)"
             )),
             _ => Error::Input(error.to_string().into()),
         }

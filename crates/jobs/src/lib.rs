@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`affine`] | a rigid, similarity or affine transform between two images |
 //! | [`deform`] | a deformation between two images, after an affine part, and its inverse |
+//! | [`elastic`] | the same by an elastic body that the images move, with its strain |
 //! | [`anatomy`] | the same of tissue probabilities, images, surfaces, curves and points together |
 //! | [`atlas`] | the unbiased mean of many images, along a covariate, and how many it needs |
 //! | [`stack`] | the mean, extremes, variance or product of many images, or one image of each |
@@ -40,6 +41,7 @@ pub mod convert;
 pub mod deform;
 pub mod demo;
 pub mod drr;
+pub mod elastic;
 mod error;
 pub mod files;
 pub mod info;

@@ -8,6 +8,7 @@ use voxalign_register::Remedy;
 pub(crate) enum Speaker {
     Affine,
     Deform,
+    Elastic,
     Atlas,
     Pose,
     Surface,
@@ -15,7 +16,7 @@ pub(crate) enum Speaker {
 
 /// What helps, as a job says it.
 pub(crate) fn words(remedy: Remedy, speaker: Speaker) -> Text {
-    use Speaker::{Affine, Atlas, Deform, Pose, Surface};
+    use Speaker::{Affine, Atlas, Deform, Elastic, Pose, Surface};
     match (remedy, speaker) {
         (Remedy::OtherSimilarity, Affine) => {
             text!(
@@ -38,7 +39,7 @@ pub(crate) fn words(remedy: Remedy, speaker: Speaker) -> Text {
              converted"
             )
         }
-        (Remedy::WiderMask, Affine | Deform) => {
+        (Remedy::WiderMask, Affine | Deform | Elastic) => {
             text!(
                 "what the masks keep fits, but the images as a whole do not: look at the pictures, and give a mask that keeps \
              more of the object, or a start near the right alignment by `init`"
@@ -72,18 +73,23 @@ pub(crate) fn words(remedy: Remedy, speaker: Speaker) -> Text {
         (Remedy::Smoother, Deform | Atlas) => {
             text!("use a smaller `step`, or more smoothing (`sigma`, `total_sigma`, or `alpha`)")
         }
-        (Remedy::OtherAffinePart, Deform) => {
+        (Remedy::Smoother, Elastic) => {
+            text!(
+                "use a smaller `force_scale`, a stiffer body (`young`, `materials`), or a coarser mesh (`mesh_spacing`)"
+            )
+        }
+        (Remedy::OtherAffinePart, Deform | Elastic) => {
             text!(
                 "the affine part decides: run `voxalign affine` with other options, look at its report, and \
              give its transform by `affine` FILE; `affine = none` where the headers agree to some voxels"
             )
         }
-        (Remedy::BetterStart, Deform) => {
+        (Remedy::BetterStart, Deform | Elastic) => {
             text!(
                 "start nearer: leave `affine` out, or give a transform that `voxalign affine` found"
             )
         }
-        (Remedy::SameTissue, Deform) => {
+        (Remedy::SameTissue, Deform | Elastic) => {
             text!(
                 "the images have little in common where both show tissue: check that they show the same part \
              of the body, and that they lie on each other at the start; between kinds of image try \
@@ -185,7 +191,7 @@ mod tests {
         assert!(verdict.remedies()[0].contains("`sigma`"), "{verdict:?}");
         assert_eq!(verdict.checks[0].remedy_code, Some(Remedy::Smoother));
         for &remedy in Remedy::ALL {
-            for speaker in [Speaker::Affine, Speaker::Deform, Speaker::Atlas] {
+            for speaker in [Speaker::Affine, Speaker::Deform, Speaker::Elastic, Speaker::Atlas] {
                 assert!(words(remedy, speaker).to_string().len() > 20);
             }
         }

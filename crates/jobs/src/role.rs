@@ -70,6 +70,18 @@ pub(crate) enum Role {
     ShapeImage,
     /// Corresponding points of a subject.
     Landmarks,
+    /// A mesh of tetrahedra.
+    Mesh,
+    /// The mask that a mesh is fitted to.
+    MeshMask,
+    /// The labels of a mesh.
+    MeshLabels,
+    /// Vertices of a mesh that are held.
+    FixedNodes,
+    /// What labels of a mesh are made of.
+    Materials,
+    /// Where a mesh was, and how it moved.
+    State,
     /// What the fixed anatomy is made of.
     FixedAnatomy,
     /// What the moving anatomy is made of.
@@ -108,6 +120,10 @@ impl Role {
                 | Self::Anatomy
                 | Self::Shape
                 | Self::Landmarks
+                | Self::Mesh
+                | Self::FixedNodes
+                | Self::Materials
+                | Self::State
                 | Self::FixedAnatomy
                 | Self::MovingAnatomy
                 | Self::FixedShape

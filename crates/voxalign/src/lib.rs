@@ -17,8 +17,8 @@
 //!
 //! | what | where |
 //! |---|---|
-//! | jobs, from files to a judged and recorded result | [`affine`], [`deform`], [`anatomy`], [`atlas`], [`drr`], [`pose`], [`stack`], [`surface`] |
-//! | the same of images in memory | [`affine::register`], [`deform::register`] |
+//! | jobs, from files to a judged and recorded result | [`affine`], [`deform`], [`elastic`], [`anatomy`], [`atlas`], [`drr`], [`pose`], [`stack`], [`surface`] |
+//! | the same of images in memory | [`affine::register`], [`deform::register`], [`elastic::register`] |
 //! | files through transforms, inverted and joined transforms, scores, other formats, what files hold | [`apply`], [`invert`], [`compose`], [`compare`], [`convert`], [`info`] |
 //! | the same of what is in memory | [`apply::image`], [`apply::labels`], [`chain`], [`register::compare`], [`info::of_mesh`] and others |
 //! | images, grids, transforms, points, meshes | [`image`] |
@@ -27,12 +27,14 @@
 //! | resampling, comparing, inverting, and the registrations themselves | [`register`] |
 //! | many images: streams and atlases | [`population`] |
 //! | devices and operators | [`compute`] |
+//! | meshes of tetrahedra, and elastic bodies of them | [`elasticity`] |
 //! | isosurfaces, their smoothing, decimation and figures | [`surfaces`] |
 //! | records and reports | [`report`] |
 //!
 //! The folder `examples` has a program for each job, and some for what is in memory.
 
 pub use voxalign_compute as compute;
+pub use voxalign_elasticity as elasticity;
 pub use voxalign_image as image;
 pub use voxalign_io as io;
 pub use voxalign_population as population;
@@ -46,8 +48,8 @@ pub use voxalign_image::{Affine, Grid, LabelMap, Mesh, PointSet, Transform, Vect
 pub use voxalign_jobs::machine::{Auto, Machine, MachineOptions};
 pub use voxalign_jobs::{
     Caller, Done, Error, Job, Level, Listener, Plan, Read, Reads, Result, Silent, affine, anatomy,
-    apply, atlas, carry, chain, check, compare, compose, convert, deform, demo, drr, files, info,
-    invert, list, machine, options, pair, pose, projection, stack, surface, team,
+    apply, atlas, carry, chain, check, compare, compose, convert, deform, demo, drr, elastic,
+    files, info, invert, list, machine, options, pair, pose, projection, stack, surface, team,
 };
 pub use voxalign_options::{Chosen, Given, OptionError, Text};
 pub use voxalign_register::carry::{PointMap, Step};

@@ -13,6 +13,7 @@ mod deform;
 mod demo;
 mod devices;
 mod drr;
+mod elastic;
 mod info;
 mod invert;
 mod job;
@@ -84,6 +85,13 @@ commands! {
         override_usage = "voxalign deform [OPTIONS] <FIXED> <MOVING> -o <DIR>"
     )]
     deform Deform(DeformArgs) "Register two images by a diffeomorphic (invertible) deformation, after an affine transform",
+    #[command(
+        after_help = elastic::EXAMPLES,
+        args_override_self = true,
+        arg_required_else_help = true,
+        override_usage = "voxalign elastic [OPTIONS] <FIXED> <MOVING> -o <DIR>"
+    )]
+    elastic Elastic(ElasticArgs) "Register two images by an elastic body that they move, with its strain, after an affine transform",
     #[command(
         after_help = anatomy::EXAMPLES,
         args_override_self = true,

@@ -19,6 +19,8 @@ mod carry;
 mod deform;
 #[path = "../../../voxalign/examples/drr.rs"]
 mod drr;
+#[path = "../../../voxalign/examples/elastic.rs"]
+mod elastic;
 #[path = "../../../voxalign/examples/memory.rs"]
 mod memory;
 #[path = "../../../voxalign/examples/memory_mesh.rs"]
@@ -105,6 +107,13 @@ fn pairs() {
         format!("deform {fixed} {moving} -o d --model symmetric --schedule 2x6 --solver fft");
     cpu(&format!("{line} --no-report")).expect(i32::from(!good));
     assert_eq!(same(&place.path("c"), &place.path("d")), good);
+
+    let more = "schedule = '2x6'\nmesh_spacing = 30\nreport = false\n";
+    let good = elastic::register(&fixed, &moving, &text(&place, "e"), more).unwrap();
+    let line =
+        format!("elastic {fixed} {moving} -o f --young 2000 --schedule 2x6 --mesh-spacing 30");
+    cpu(&format!("{line} --no-report")).expect(i32::from(!good));
+    assert_eq!(same(&place.path("e"), &place.path("f")), good);
 
     // In memory.
     let volumes = [&fixed, &moving].map(|path| std::sync::Arc::new(read_volume(path).unwrap()));

@@ -2,9 +2,10 @@
 
 use crate::common::Place;
 
-pub(crate) const COMMANDS: [&str; 19] = [
+pub(crate) const COMMANDS: [&str; 20] = [
     "affine",
     "deform",
+    "elastic",
     "anatomy",
     "atlas",
     "drr",
@@ -40,6 +41,7 @@ fn every_command_has_help() {
     for command in [
         "affine",
         "deform",
+        "elastic",
         "anatomy",
         "drr",
         "pose",
@@ -121,8 +123,8 @@ fn the_commands_that_compute_have_a_device() {
     for command in COMMANDS {
         let help = place.run(&[command, "--help"]).expect(0).out;
         let computes = [
-            "affine", "deform", "anatomy", "atlas", "drr", "pose", "demo", "apply", "stack",
-            "surface", "bench",
+            "affine", "deform", "elastic", "anatomy", "atlas", "drr", "pose", "demo", "apply",
+            "stack", "surface", "bench",
         ];
         let computes = computes.contains(&command);
         assert_eq!(help.contains("--device <auto|cpu|cuda|cuda:N>"), computes, "{command}");

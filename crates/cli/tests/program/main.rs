@@ -24,6 +24,7 @@ mod deform_verdicts;
 mod demo;
 mod devices;
 mod dicom;
+mod elastic;
 #[allow(unreachable_pub)]
 mod examples;
 mod files;

@@ -15,6 +15,7 @@ fn a_dry_run_says_what_would_be_done_and_does_nothing() {
         ("affine fixed.nii.gz moving.nii.gz -o out --outputs warped --no-report", 2, 2),
         ("deform fixed.nii.gz moving.nii.gz -o out --model symmetric", 2, 7),
         ("deform fixed.nii.gz moving.nii.gz -o out --model lddmm --outputs warp", 2, 3),
+        ("elastic fixed.nii.gz moving.nii.gz -o out", 2, 8),
         ("atlas fixed.nii.gz moving.nii.gz -o out", 2, 7),
         ("stack mean fixed.nii.gz fixed.nii.gz -o out.nii.gz", 2, 2),
         ("stack smooth fixed.nii.gz moving.nii.gz -o out --sigma 2", 2, 3),
@@ -45,7 +46,11 @@ fn the_memory_that_is_said_is_near_that_which_is_taken() {
     let dims = [120, 130, 110];
     place.image("a.nii", &head(&grid(dims, 1.4), &Affine::identity()));
     place.image("b.nii", &head(&grid(dims, 1.4), &motion().inverse().unwrap()));
-    for line in ["affine a.nii b.nii -o out", "deform a.nii b.nii -o out --schedule 4x2,1x1"] {
+    for line in [
+        "affine a.nii b.nii -o out",
+        "deform a.nii b.nii -o out --schedule 4x2,1x1",
+        "elastic a.nii b.nii -o out --schedule 4x2,1x1",
+    ] {
         let line = format!("{line} --device cpu --threads 2 --json");
         let plan = place.line(&format!("{line} --dry-run")).expect(0).json();
         let run = place.line(&line);

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use voxalign_image::{
-    Affine, Displacement, LabelMap, Mesh, Transform, Vector3, VectorField, Volume,
+    Affine, Displacement, LabelMap, Mesh, TetraMesh, Transform, Vector3, VectorField, Volume,
 };
 use voxalign_io::transform::{Geometry, write};
 
@@ -259,6 +259,14 @@ fn make(place: &Place, name: &str) {
         place.line(&format!("convert ball.vtk {name}")).expect(0);
         return;
     }
+    if ends(&[".msh", ".vtu"]) {
+        let corners = [[0., 0., 0.], [9., 0., 0.], [0., 9., 0.], [0., 0., 9.]];
+        let mesh = TetraMesh::new(corners.map(Vector3::from).into(), vec![[0, 1, 2, 3]]).unwrap();
+        // What is in it says the format.
+        let vtu = path.with_extension("vtu");
+        voxalign_io::tetra::write(&vtu, &mesh, &Default::default()).unwrap();
+        return fs::rename(vtu, path).unwrap();
+    }
     if ends(&[".txt"]) {
         return place.write(
             name,
@@ -350,6 +358,8 @@ fn make_inputs(place: &Place, words: &[String]) {
         ".stl",
         ".vtp",
         ".pial",
+        ".msh",
+        ".vtu",
         ".trk",
         ".fcsv",
         ".tag",
@@ -404,7 +414,7 @@ fn every_command_that_is_shown_runs() {
         if let Some(scratch) = scratch {
             *scratch = ".".to_owned();
         }
-        let job = ["affine", "deform", "anatomy", "atlas", "drr", "pose", "surface"]
+        let job = ["affine", "deform", "elastic", "anatomy", "atlas", "drr", "pose", "surface"]
             .contains(&words[0].as_str());
         if job && !words.iter().any(|w| w == "--dry-run") {
             words.push("--dry-run".to_owned());

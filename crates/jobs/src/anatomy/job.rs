@@ -487,7 +487,7 @@ impl crate::Job for Job {
             marks: Vec::new(),
             record: Default::default(),
         };
-        let course = Course { machine, run, similarity, matching: &matching };
+        let course = Course { machine, run, similarity, deformer: &matching };
         course.run(read.with(inputs), &mut task)
     }
 }

@@ -119,7 +119,7 @@ impl Task for OfAnatomies<'_> {
         run: &Run<'_>,
         staged: &mut Staged<'_>,
     ) -> Result<()> {
-        let Carried { start, whole, back, channels, fixed } = found;
+        let Carried { start, whole, back, channels, fixed, .. } = found;
         let writes = run.writes(Product::Warped);
         let before = Transform::Affine(start);
         for (channel, (name, kind)) in channels.into_iter().zip(&self.channels) {

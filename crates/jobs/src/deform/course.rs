@@ -6,8 +6,8 @@ use super::fields::{
     field_files, write_transform, writers,
 };
 use super::{
-    AffineChoice, AffinePart, ChannelImages, Found, Inputs, Scored, affine_part, evidence, record,
-    with_affine_part,
+    AffineChoice, AffinePart, ChannelImages, Deformer, Found, Inputs, Scored, affine_part,
+    evidence, record, with_affine_part,
 };
 use crate::error::{Error, Result};
 use crate::files;
@@ -25,8 +25,9 @@ use voxalign_image::{Affine, Grid, Transform};
 use voxalign_io::image::{self, DataType};
 use voxalign_io::transform::Geometry;
 use voxalign_options::{OptionError, text};
-use voxalign_register::diffeo::{DeformResult, Matching, check_start, register_deformable};
+use voxalign_register::diffeo::DeformResult;
 use voxalign_register::linear::{AffineResult, Init};
+use voxalign_register::multiscale::ScaleRecord;
 use voxalign_register::resample::{MovingImage, displacements};
 use voxalign_register::similarity::Similarity;
 use voxalign_register::{RegisterError, Verdict};
@@ -74,7 +75,7 @@ pub(crate) fn given(
 }
 
 /// What a deformation has found, for what a job makes of it.
-pub(crate) struct Carried<'c> {
+pub(crate) struct Carried<'c, X = ()> {
     /// The affine part, from the fixed to the moving world.
     pub(crate) start: Affine,
     /// The whole, from the fixed to the moving world.
@@ -85,10 +86,17 @@ pub(crate) struct Carried<'c> {
     pub(crate) channels: Vec<ChannelImages>,
     /// The fixed grid.
     pub(crate) fixed: &'c Grid,
+    /// The scales, coarse to fine.
+    pub(crate) scales: &'c [ScaleRecord],
+    /// What was found beside fields.
+    pub(crate) extra: X,
 }
 
-/// What is a job's own in the course of a deformable registration.
-pub(crate) trait Task {
+/// What is a job's own in the course of a deformable registration, of which it gets what was found beside fields.
+pub(crate) trait Task<X = ()> {
+    /// Who words the verdict.
+    const SPEAKER: Speaker = Speaker::Deform;
+
     /// All parameters that have an effect, for the record.
     fn parameters(&self, outside: f32) -> Value;
 
@@ -108,7 +116,7 @@ pub(crate) trait Task {
     /// Makes of the result what is the job's own, once it is found, and writes it.
     fn carried(
         &mut self,
-        _found: Carried<'_>,
+        _found: Carried<'_, X>,
         _machine: &Machine,
         _run: &Run<'_>,
         _staged: &mut Staged<'_>,
@@ -128,18 +136,23 @@ pub(crate) trait Task {
 }
 
 /// Registration method.
-pub(crate) struct Course<'a> {
+pub(crate) struct Course<'a, D> {
     pub(crate) machine: &'a Machine,
     pub(crate) run: Run<'a>,
     /// The similarity of the pair.
     pub(crate) similarity: Similarity,
-    pub(crate) matching: &'a Matching,
+    /// What deforms.
+    pub(crate) deformer: &'a D,
 }
 
-impl Course<'_> {
+impl<D: Deformer> Course<'_, D> {
     /// Registers what was read, and writes all.
-    pub(crate) fn run(&self, read: Read<Inputs>, task: &mut dyn Task) -> Result<Done<RunRecord>> {
-        let Self { machine, run, matching, .. } = self;
+    pub(crate) fn run<T: Task<D::Extra>>(
+        &self,
+        read: Read<Inputs>,
+        task: &mut T,
+    ) -> Result<Done<RunRecord>> {
+        let Self { machine, run, deformer, .. } = self;
         let (device, listener, caller) = (&machine.device, run.listener, run.caller);
         let mut clock = run.clock(machine, &read);
         let Read { mut inputs, records: input_records, .. } = read;
@@ -155,13 +168,13 @@ impl Course<'_> {
         check(listener)?;
         clock.lap("affine");
         if let Some(affine) = found.as_ref().filter(|f| !f.verdict.good)
-            && let Err(why) = check_start(&start, matching.model)
+            && let Err(why) = deformer.check_start(&start)
         {
-            let end = End { task, machine, affine, why: &why };
+            let end = End { task: &*task, machine, affine, why: &why };
             return end.write(run, inputs.pair, staged, clock, input_records);
         }
         let input = inputs.as_input(self.similarity, start);
-        let result = register_deformable(device, &input, matching, listener).map_err(blamed)?;
+        let (result, extra) = deformer.deform(device, &input, listener).map_err(blamed)?;
         drop(input);
         let pulls = inputs.pulls();
         let channels = std::mem::take(&mut inputs.channels);
@@ -191,7 +204,16 @@ impl Course<'_> {
             let field = displacements(device, &grids[0], &whole)?;
             write_transform(&mut staged, COMPOSITE, &displacement(field))?;
         }
-        let carried = Carried { start, whole: &whole, back: &back, channels, fixed: &grids[0] };
+        let (fixed, of_scales) = (&grids[0], &*scales);
+        let carried = Carried {
+            start,
+            whole: &whole,
+            back: &back,
+            channels,
+            fixed,
+            scales: of_scales,
+            extra,
+        };
         task.carried(carried, machine, run, &mut staged)?;
         let as_floats = files::write_options(DataType::F32, dimensions);
         let files = field_files(run, &mut staged)?;
@@ -227,7 +249,7 @@ impl Course<'_> {
                 record.landmarks = distances.note(&mut record.figures);
             }
             let verdict = task.judged(verdict, &views, &mut record);
-            record.verdict = caller.worded(verdict, Speaker::Deform);
+            record.verdict = caller.worded(verdict, T::SPEAKER);
             clock.lap("resample");
             let outputs = task.outputs();
             if let Some(name) = task.warped().filter(|_| run.writes(Product::Warped)) {
@@ -244,7 +266,7 @@ impl Course<'_> {
             let Some(Transform::Displacement(warp)) = field else {
                 return Err(Error::Internal("the field is gone".into()));
             };
-            let weight = matching.model.similarity_weight();
+            let weight = deformer.similarity_weight();
             let report = |record: &_| {
                 task.report(&DeformReport {
                     record,
@@ -260,8 +282,8 @@ impl Course<'_> {
 }
 
 /// The end of a registration whose affine part failed so far that no deformation can start from it.
-struct End<'a> {
-    task: &'a dyn Task,
+struct End<'a, T> {
+    task: &'a T,
     machine: &'a Machine,
     /// The affine part that failed.
     affine: &'a AffineResult,
@@ -269,16 +291,19 @@ struct End<'a> {
     why: &'a RegisterError,
 }
 
-impl End<'_> {
+impl<T> End<'_, T> {
     /// Writes record and report, which shows the affine part, and no transform.
-    fn write(
+    fn write<X>(
         &self,
         run: &Run<'_>,
         mut pair: Pair,
         staged: Staged<'_>,
         mut clock: Clock,
         inputs: Vec<InputRecord>,
-    ) -> Result<Done<RunRecord>> {
+    ) -> Result<Done<RunRecord>>
+    where
+        T: Task<X>,
+    {
         let none = Products::none();
         let run = run.only(Some(&none));
         let (device, written) = (&self.machine.device, run.output);
@@ -296,7 +321,7 @@ impl End<'_> {
         let mut record = record::of_affine_part(of, self.affine, middle, self.machine);
         record.inputs = inputs;
         let verdict = with_affine_part(Verdict::default(), Some(self.affine));
-        let mut verdict = run.caller.worded(verdict, Speaker::Deform);
+        let mut verdict = run.caller.worded(verdict, T::SPEAKER);
         verdict.remarks.push(self.remark().into());
         verdict.remarks.extend(pair.remarks(&views));
         record.verdict = verdict;

@@ -363,7 +363,7 @@ impl crate::Job for Job {
         let (ask, products) = (self.ask()?, self.products());
         let run = self.as_run(&products, caller, listener);
         let Ask { similarity, matching, .. } = &ask;
-        let course = Course { machine, run, similarity: *similarity, matching };
+        let course = Course { machine, run, similarity: *similarity, deformer: matching };
         course.run(read, &mut OfImages { job: self, ask: &ask })
     }
 }

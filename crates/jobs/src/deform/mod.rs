@@ -18,12 +18,14 @@
 //! ```
 
 mod course;
+mod deformer;
 mod fields;
 mod job;
 mod method;
 mod record;
 
 pub(crate) use course::{Carried, Course, Task, given, outputs};
+pub(crate) use deformer::Deformer;
 pub use job::{Job, check_points, check_way};
 pub use method::{AffineChoice, Channel, DeformMethod};
 
@@ -38,7 +40,7 @@ use voxalign_image::{Affine, Grid, Transform, VectorField, Volume};
 use voxalign_register::attachment::Landmarks;
 use voxalign_register::diffeo::{
     ChannelInput, DeformInput, DeformResult, DeformationEvidence, Intensities, Matching,
-    Preparation, ShapeInput, check_start, object_of, register_deformable,
+    Preparation, ShapeInput, object_of,
 };
 use voxalign_register::evidence::Seen;
 use voxalign_register::linear::{AffineOptions, AffineResult, Init, register_affine, see};
@@ -151,14 +153,26 @@ pub fn register(
     written: &OutputOptions,
     listener: &dyn Listener,
 ) -> Result<Registered> {
+    Ok(register_by(device, inputs, similarity, matching, written, listener)?.0)
+}
+
+/// The same by whatever deforms images, with what that finds beside fields.
+pub(crate) fn register_by<D: Deformer>(
+    device: &AnyDevice,
+    inputs: &Inputs,
+    similarity: Similarity,
+    deformer: &D,
+    written: &OutputOptions,
+    listener: &dyn Listener,
+) -> Result<(Registered, D::Extra)> {
     let pair = &inputs.pair;
     let outside = outside(written, &pair.moving);
     pair.rule()?;
     let AffinePart { start, found, rival, seen } = affine_part(device, inputs, listener)?;
     check(listener)?;
-    check_start(&start, matching.model)?;
+    deformer.check_start(&start)?;
     let input = inputs.as_input(similarity, start);
-    let mut deformation = register_deformable(device, &input, matching, listener)?;
+    let (mut deformation, extra) = deformer.deform(device, &input, listener)?;
     // Lent to a transform while the result is scored.
     let none = VectorField::zeros(Grid::axis_aligned([1; 3], [1.0; 3])?);
     let field = std::mem::replace(&mut deformation.forward, none);
@@ -186,7 +200,7 @@ pub fn register(
     {
         deformation.forward = field.into_field();
     }
-    Ok(Registered { affine: found, deformation, views: scored.views, evidence, verdict })
+    Ok((Registered { affine: found, deformation, views: scored.views, evidence, verdict }, extra))
 }
 
 /// The verdict on a deformation after that on its affine part.
@@ -270,7 +284,11 @@ impl Inputs {
     /// Two images, of which an affine registration finds where the deformation starts.
     #[must_use]
     pub fn new(fixed: impl Into<Arc<Volume<f32>>>, moving: impl Into<Arc<Volume<f32>>>) -> Self {
-        let pair = Pair::new(fixed, moving);
+        Self::of(Pair::new(fixed, moving))
+    }
+
+    /// The same of a pair.
+    pub(crate) fn of(pair: Pair) -> Self {
         let (init, way) = (Init::default(), usual_affine(pair.fixed.grid().is_2d()));
         let preparation = Preparation::default();
         let (channels, shapes) = (Vec::new(), Vec::new());
@@ -335,7 +353,7 @@ impl Inputs {
         (verdict, distances)
     }
 
-    fn as_input(&self, similarity: Similarity, affine: Affine) -> DeformInput<'_> {
+    pub(crate) fn as_input(&self, similarity: Similarity, affine: Affine) -> DeformInput<'_> {
         let (fixed, moving) = (&*self.pair.fixed, &*self.pair.moving);
         let first = ChannelInput::new(fixed, moving, similarity);
         let mut channels = vec![ChannelInput { weight: self.weight, ..first }];

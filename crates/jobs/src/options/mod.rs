@@ -18,7 +18,7 @@ pub use geometry::{GeometryOptions, PointOptions};
 pub use landmarks::{LandmarkOptions, LandmarkWeight, usual_landmark_weight};
 pub use matching::MatchingOptions;
 pub use output::{OutputOptions, ReportOption};
-pub use products::{Product, Products, of_affine, of_deform};
+pub use products::{Product, Products, of_affine, of_deform, of_elastic};
 pub use text::{from_json, from_toml, toml_table};
 pub use values::{
     InitChoice, Interpolation, Outside, PointConvention, not_negative, number, positive,

@@ -22,10 +22,23 @@ pub enum Product {
     Warped,
     /// the warp's change of volume.
     Jacobian,
+    /// the mesh of an elastic body as it ended.
+    Mesh,
 }
 
 /// The files that a deformable registration writes where nothing is said: what others can be made of.
 const USUAL: &[Product] = &[Product::Warp, Product::InverseWarp, Product::Affine, Product::Warped];
+
+/// The files that a deformation of images or anatomies can write.
+const OF_DEFORM: &[Product] = &[
+    Product::Warp,
+    Product::InverseWarp,
+    Product::Affine,
+    Product::Composite,
+    Product::InverseComposite,
+    Product::Warped,
+    Product::Jacobian,
+];
 
 /// The files that an affine registration can write.
 const OF_AFFINE: &[Product] = &[Product::Affine, Product::Warped];
@@ -57,6 +70,12 @@ impl Products {
         Self(USUAL.to_vec())
     }
 
+    /// What a registration by an elastic body writes where nothing is said.
+    #[must_use]
+    pub fn usual_of_elastic() -> Self {
+        Self([USUAL, &[Product::Mesh]].concat())
+    }
+
     /// Parses names with commas between them; `all` by itself stands for all of them.
     fn parse(text: &str, known: &[Product]) -> Result<Self, String> {
         if text.trim() == "all" {
@@ -78,7 +97,7 @@ impl FromStr for Products {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::parse(text, Product::ALL)
+        Self::parse(text, OF_DEFORM)
     }
 }
 
@@ -94,6 +113,14 @@ impl Display for Products {
 /// # Errors
 /// What there is to choose from.
 pub fn of_deform(text: &str) -> Result<Products, String> {
+    Products::parse(text, OF_DEFORM)
+}
+
+/// The outputs of a registration by an elastic body.
+///
+/// # Errors
+/// What there is to choose from.
+pub fn of_elastic(text: &str) -> Result<Products, String> {
     Products::parse(text, Product::ALL)
 }
 
@@ -112,13 +139,19 @@ mod tests {
     #[test]
     fn names_of_files() {
         let all: Vec<_> = Product::ALL.iter().map(|p| p.name()).collect();
-        assert_eq!(of_deform(&all.join(",")), Ok(Products(Product::ALL.to_vec())));
+        assert_eq!(of_elastic(&all.join(",")), Ok(Products(Product::ALL.to_vec())));
+        assert_eq!(of_elastic("all"), Ok(Products(Product::ALL.to_vec())));
+        assert!(of_deform("mesh").is_err() && "mesh".parse::<Products>().is_err());
+        assert_eq!(
+            Products::usual_of_elastic(),
+            of_elastic("warp,inverse_warp,affine,warped,mesh").unwrap()
+        );
         let some = of_deform("warped, inverse-warp").unwrap();
         assert!(some.contains(Product::InverseWarp) && !some.contains(Product::Warp));
         assert_eq!(of_affine("affine"), Ok(Products(vec![Product::Affine])));
         let said = of_affine("warp").unwrap_err();
         assert_eq!(said, "'warp' is not an output; choose from affine, warped, or all");
-        assert_eq!(of_deform(" all"), Ok(Products(Product::ALL.to_vec())));
+        assert_eq!(of_deform(" all"), Ok(Products(OF_DEFORM.to_vec())));
         assert_eq!(of_affine("all"), Ok(Products(OF_AFFINE.to_vec())));
         assert_eq!(Products::usual(), of_deform("warp,inverse_warp,affine,warped").unwrap());
         for bad in ["", "warp,", "all,warp", "warp.nii.gz", "warp;affine"] {

@@ -33,6 +33,7 @@
 //! ```
 
 pub mod axis;
+pub(crate) mod body;
 pub(crate) mod contour;
 pub(crate) mod edges;
 pub(crate) mod field;

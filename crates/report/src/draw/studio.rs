@@ -133,6 +133,11 @@ impl<'a> Studio<'a> {
         })
     }
 
+    /// The grid of the fixed image.
+    pub(crate) fn grid_of_fixed(&self) -> &Grid {
+        self.report.fixed.grid()
+    }
+
     /// A description of the grid, the positions of the slices and the orientation of the pictures.
     pub(crate) fn convention(&self) -> String {
         gallery::convention(&self.planes, self.report.fixed.grid(), "fixed") + &self.windows()

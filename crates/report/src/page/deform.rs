@@ -180,7 +180,8 @@ pub(crate) fn render_with(
     if [x, y, z] != [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]] {
         page.add("", words::transform(&record.transform, "The affine part"));
     }
-    Ok(page.finish(record, &Heading::of_pair(record, "deformable")))
+    let kind = if record.elastic.is_some() { "elastic" } else { "deformable" };
+    Ok(page.finish(record, &Heading::of_pair(record, kind)))
 }
 
 /// The most telling numbers.

@@ -9,6 +9,7 @@ mod course;
 pub mod curves;
 pub mod deform;
 pub mod drr;
+pub mod elastic;
 pub(crate) mod html;
 mod labels;
 mod pair;

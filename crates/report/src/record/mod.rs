@@ -6,6 +6,7 @@ mod kind;
 pub mod anatomy;
 pub mod atlas;
 pub mod drr;
+pub mod elastic;
 mod figure;
 pub mod labels;
 pub mod pose;
@@ -23,6 +24,7 @@ pub use provenance::Provenance;
 pub use view::ViewRecord;
 
 use anatomy::AnatomyRecord;
+use elastic::ElasticRecord;
 use labels::LabelRecord;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -83,6 +85,9 @@ pub struct RunRecord {
     /// How the classes, shapes and landmarks of anatomies fare.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub anatomy: Option<AnatomyRecord>,
+    /// The elastic body that the images moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elastic: Option<ElasticRecord>,
     /// Wall time of each part in seconds: `device` (starting a GPU), `read`, `affine`,
     /// `register`, `resample`, `write`, `report`, `total`.
     pub timings: BTreeMap<String, f64>,
@@ -124,6 +129,7 @@ impl Default for RunRecord {
             labels: Vec::new(),
             landmarks: Vec::new(),
             anatomy: None,
+            elastic: None,
             timings: BTreeMap::new(),
             peak_memory_bytes: None,
             outputs: Vec::new(),

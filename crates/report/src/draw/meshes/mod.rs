@@ -100,7 +100,8 @@ pub struct Layer<'a> {
     pub colour: Colour,
     /// A value for each vertex, by which surfaces, curves and points are coloured in 3D; grey where it is not finite.
     pub values: Option<&'a [f32]>,
-    /// From 0, where it cannot be seen, to 1, where nothing shows through; of surfaces in 3D, where it can be changed.
+    /// From 0, where it cannot be seen, to 1, where nothing shows through; of surfaces in 3D, where it can be changed; upon slices
+    /// lines of less than 1 are thin.
     pub opacity: f64,
     /// Whether it is shown in 3D before anybody asks for it.
     pub shown: bool,

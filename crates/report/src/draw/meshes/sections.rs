@@ -122,7 +122,13 @@ fn overlay(grid: &Grid, plane: &Plane, layers: &[Layer<'_>]) -> String {
             continue;
         }
         let class = if cut.lines.is_empty() { " class=\"dots\"" } else { "" };
-        let _ = write!(out, "<path{class} style=\"stroke:{}\" d=\"{path}\"/>", layer.colour.hex());
+        // What lets something through is thin.
+        let thin = match layer.opacity {
+            opacity if opacity < 1.0 => format!(";stroke-width:.6;stroke-opacity:{opacity}"),
+            _ => String::new(),
+        };
+        let colour = layer.colour.hex();
+        let _ = write!(out, "<path{class} style=\"stroke:{colour}{thin}\" d=\"{path}\"/>");
     }
     over("over cuts", plane.size(), &out)
 }

@@ -1,0 +1,75 @@
+//! `voxalign elastic`: registers two images by an elastic body that they move.
+
+use super::job;
+use crate::args::JobArgs;
+use crate::failure::{Failure, Outcome};
+use crate::tables;
+use voxalign_jobs::elastic::Job;
+
+/// What `voxalign elastic --help` says at its end.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  voxalign elastic fixed.nii.gz moving.nii.gz -o out
+      the first time: an affine registration, then a body of cells of 10 mm over the fixed image,
+      of one soft tissue, that the differences of the images move until its stress balances them
+  voxalign elastic fixed.nii.gz moving.nii.gz -o out --affine none --histogram-match
+      images of one patient that lie on each other already, with other scales of intensity
+  voxalign elastic fixed.nii.gz moving.nii.gz -o out --force-scale 10 --young 3000
+      images that pull more, and a body that resists more
+  voxalign elastic mr.nii.gz ct.nii.gz -o out --similarity mi
+      kinds of image that differ
+  voxalign elastic fixed.nii.gz moving.nii.gz -o out --mesh breast.msh
+      a mesh of one's own: tetrahedra in the world of the fixed image, mm
+  voxalign elastic fixed.nii.gz moving.nii.gz -o out --mesh-mask breast_mask.nii.gz --mesh-spacing 5
+      a mesh that is fitted to a mask, in cells of 5 mm
+  voxalign elastic fixed.nii.gz moving.nii.gz -o out --mesh-labels tissue_labels.nii.gz \\
+      --materials materials.csv --fix-label 0
+      two materials, and what is outside of both is held; materials.csv has a line for each label:
+        label,young,poisson,density
+        0,1000,0.4,1000
+        1,3000,0.45,1000
+        2,12000,0.45,1050
+  voxalign elastic fixed.nii.gz moving.nii.gz -o out --samples 40x40x30
+      forces at a lattice of points, not at all voxels: faster steps
+  voxalign elastic fixed.nii.gz moving.nii.gz -o out2 --state out/mesh.vtu --schedule 1x50
+      goes on from where an earlier run with the same mesh ended
+  voxalign elastic --config job.toml -o out
+      all options from a file: keys are the long option names, `fixed` and `moving` the
+      images; the command line takes precedence
+
+Using the result (a chain is listed from the fixed image: first the warp, then the affine):
+  voxalign apply -i moving.nii.gz -r fixed.nii.gz -t out/warp.nii.gz -t out/affine.tfm -o w.nii.gz
+      an image in moving space, resampled onto the fixed grid; --interpolation label for labels
+  voxalign apply -i points.csv -t out/warp.nii.gz -t out/affine.tfm -o p.csv
+      points of the moving image to the fixed one; --points-from fixed for the other direction
+  ParaView opens out/mesh.vtu: colour it by strain, von_mises, volume_ratio or label; in Python
+      import pyvista; pyvista.read('out/mesh.vtu').plot(scalars='von_mises')
+
+Written to DIR (older files with these names are replaced, or removed where none is written):
+  warp.nii.gz               displacements on the fixed grid, before the affine (ANTs: 1Warp)
+  inverse_warp.nii.gz       their inverse, on the fixed grid (ANTs: 1InverseWarp)
+  affine.tfm                the affine part, fixed to moving world (ANTs: 0GenericAffine)
+  affine.fsl.mat            the same for FSL
+  warped.nii.gz             the moving image on the grid of the fixed one
+  mesh.vtu                  the body as it ended, in the fixed world before the affine part (RAS mm);
+                            at vertices displacement (mm), velocity (mm/s), acceleration (mm/s²);
+                            in tetrahedra strain (xx yy zz yz zx xy, engineering shears),
+                            von_mises (kPa), volume_ratio, label
+  result.json               verdict, measures, energies, motion, parameters, checksums of the inputs
+  report.html               pictures and figures; opens offline in any browser
+and where --outputs names them:
+  composite.nii.gz          warp and affine as one field on the fixed grid
+  inverse_composite.nii.gz  the inverse, moving to fixed, as one field on the moving grid
+  jacobian.nii.gz           Jacobian determinant of the warp, without the affine part
+Fields are NIfTI images of vectors (intent 1007), LPS millimetres, as ITK and ANTs have them.
+
+Exit codes: 0 done and the verdict is good, 1 done but the verdict is bad,
+2 bad input or options (nothing is written), 3 internal error, 130 stopped by Ctrl-C.";
+
+/// Arguments of `voxalign elastic`.
+pub(crate) type ElasticArgs = JobArgs<Job>;
+
+/// Does the job.
+pub(crate) fn run(args: ElasticArgs) -> Result<Outcome, Failure> {
+    job::run(args, tables::elastic)
+}

@@ -1,0 +1,206 @@
+//! What a registration by an elastic body adds to that by any deformation.
+
+use super::job::Job;
+use super::measures::Measures;
+use super::state::deformed;
+use crate::deform::{Carried, Task, outputs};
+use crate::error::Result;
+use crate::machine::Machine;
+use crate::options::Product;
+use crate::pair::Views;
+use crate::remedy::Speaker;
+use crate::run::{self, Input, Output, Run, WARPED};
+use crate::staged::Staged;
+use serde_json::{Value, json};
+use voxalign_io::tetra;
+use voxalign_options::{Choice as _, Parameters as _, Text};
+use voxalign_register::Verdict;
+use voxalign_register::diffeo::ElasticSetting;
+use voxalign_register::model::elastic::{ElasticResult, StepSolver, StepTimes};
+use voxalign_register::multiscale::ScaleRecord;
+use voxalign_register::similarity::Similarity;
+use voxalign_report::deform::DeformReport;
+use voxalign_report::elastic::render;
+use voxalign_report::{
+    ElasticRecord, ElasticReport, MaterialRecord, ReportError, RunRecord, StepPartRecord,
+};
+
+/// The file of the body as it ended.
+pub(super) const MESH: &str = "mesh.vtu";
+
+/// All files that may be written.
+pub(super) fn files_of() -> Vec<Output> {
+    let mut all = outputs(Some(WARPED.to_owned()));
+    // Before the record and the report.
+    all.insert(all.len() - 2, Output::new("mesh", MESH, Some(Product::Mesh)));
+    all
+}
+
+/// The body at the end.
+struct Ended {
+    body: ElasticResult,
+    measures: Measures,
+    norms: Vec<f32>,
+}
+
+/// A registration by a body.
+pub(super) struct OfBody<'a> {
+    job: &'a Job,
+    setting: &'a ElasticSetting,
+    similarity: Similarity,
+    materials: &'a [MaterialRecord],
+    /// What to say beside the verdict.
+    remarks: &'a [String],
+    ended: Option<Ended>,
+    record: ElasticRecord,
+}
+
+impl<'a> OfBody<'a> {
+    pub(super) fn new(
+        job: &'a Job,
+        (setting, similarity): (&'a ElasticSetting, Similarity),
+        materials: &'a [MaterialRecord],
+        remarks: &'a [String],
+    ) -> Self {
+        let (ended, record) = (None, ElasticRecord::default());
+        Self { job, setting, similarity, materials, remarks, ended, record }
+    }
+
+    fn recorded(
+        &self,
+        body: &ElasticResult,
+        measures: &Measures,
+        scales: &[ScaleRecord],
+    ) -> ElasticRecord {
+        let (mesh, elastic) = (body.body.mesh(), &self.setting.elastic);
+        let iterations = scales.iter().map(|s| s.energies.len()).sum::<usize>();
+        let method = elastic.newmark();
+        // One that is not exact leaves a residual.
+        let left = scales.iter().any(|s| s.residual.is_some());
+        let solver = match elastic.step_solver {
+            StepSolver::Auto if left => StepSolver::Cg,
+            StepSolver::Auto => StepSolver::Direct,
+            solver => solver,
+        };
+        let file = self.job.mesh.mesh.as_ref().map(|path| path.display().to_string());
+        ElasticRecord {
+            vertices: mesh.vertices().len(),
+            tetrahedra: mesh.tetrahedra().len(),
+            volume_mm3: mesh.volume(),
+            spacing_mm: self.job.mesh.spacing(),
+            file,
+            held: body.fixed.mask().iter().filter(|held| **held).count(),
+            materials: self.materials.to_vec(),
+            force_scale_kpa: elastic.pressure(&self.similarity),
+            time_step_s: elastic.time_step,
+            newmark: [method.beta, method.gamma],
+            mass_damping_per_s: method.mass_damping,
+            stiffness_damping_s: method.stiffness_damping,
+            solver: solver.name().to_owned(),
+            iterations,
+            cuts: measures.cuts,
+            least_volume_ratio: measures.least.ratio,
+            least_volume_tetrahedron: measures.least.tetrahedron,
+            largest_strain: measures.largest_strain,
+            largest_von_mises_kpa: measures.largest_von_mises,
+            at_rest: measures.at_rest,
+            setup_seconds: body.setup_seconds,
+            step_parts: parts(&body.times, iterations),
+        }
+    }
+}
+
+/// The parts of all steps and of one.
+fn parts(times: &StepTimes, iterations: usize) -> Vec<StepPartRecord> {
+    let of = |(name, seconds): (&str, f64)| StepPartRecord {
+        name: name.to_owned(),
+        seconds,
+        seconds_per_iteration: seconds / iterations.max(1) as f64,
+    };
+    times.parts().map(of).to_vec()
+}
+
+impl Task<ElasticResult> for OfBody<'_> {
+    const SPEAKER: Speaker = Speaker::Elastic;
+
+    fn parameters(&self, outside: f32) -> Value {
+        let (job, setting) = (self.job, self.setting);
+        let mut all = json!({
+            "affine": job.start().to_string(),
+            "similarity": self.similarity.name(),
+            "outside": run::outside(outside),
+            "interpolation": job.written.interpolation().name(),
+            "schedule": setting.multiscale.schedule.to_string(),
+        });
+        let Some(given) = all.as_object_mut() else { return all };
+        given.extend(self.similarity.as_json());
+        given.extend(setting.elastic.as_json());
+        given.extend(job.mesh.parameters());
+        match &job.materials {
+            Some(path) => {
+                given.insert("materials".to_owned(), json!(path.display().to_string()));
+            }
+            None => given.extend(job.tissue().map(|t| t.as_json()).unwrap_or_default()),
+        }
+        let path = |p: &std::path::PathBuf| json!(p.display().to_string());
+        given.extend(job.state.as_ref().map(|p| ("state".to_owned(), path(p))));
+        given.extend(job.init.as_ref().map(|init| ("init".to_owned(), json!(init.to_string()))));
+        let histograms = job.preparation().is_ok_and(|p| p.histogram_match);
+        given.insert("histogram_match".to_owned(), json!(histograms));
+        let way = serde_json::to_value(&job.way).unwrap_or_default();
+        let said = way.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+        given.extend(said.map(|(name, value)| (name.clone(), value.clone())));
+        given.extend(job.paths.which.parameters());
+        all
+    }
+
+    fn files(&self) -> Vec<Input<'_>> {
+        self.job.files()
+    }
+
+    fn outputs(&self) -> Vec<Output> {
+        files_of()
+    }
+
+    fn carried(
+        &mut self,
+        found: Carried<'_, ElasticResult>,
+        _: &Machine,
+        run: &Run<'_>,
+        staged: &mut Staged<'_>,
+    ) -> Result<()> {
+        let (body, scales) = (found.extra, found.scales);
+        let measures = Measures::of(&body, scales, self.setting.elastic.tolerance)?;
+        self.record = self.recorded(&body, &measures, scales);
+        if run.writes(Product::Mesh) {
+            let mesh = deformed(&body, &measures)?;
+            staged
+                .write(MESH, |path| tetra::write(path, &mesh, &tetra::WriteOptions::default()))?;
+        }
+        let norms = measures.norms()?;
+        self.ended = Some(Ended { body, measures, norms });
+        Ok(())
+    }
+
+    fn judged(&mut self, verdict: Verdict, _: &Views, record: &mut RunRecord) -> Verdict {
+        record.elastic = Some(self.record.clone());
+        let mut verdict = match &self.ended {
+            Some(ended) => ended.measures.judged(verdict),
+            None => verdict,
+        };
+        verdict.remarks.extend(self.remarks.iter().cloned().map(Text::from));
+        verdict
+    }
+
+    fn report(&self, report: &DeformReport<'_>) -> Result<String, ReportError> {
+        match &self.ended {
+            Some(Ended { body, norms, .. }) => render(&ElasticReport {
+                deform: *report,
+                mesh: body.body.mesh(),
+                displacements: &body.state.displacements,
+                strain: norms,
+            }),
+            None => voxalign_report::deform::render(report),
+        }
+    }
+}
