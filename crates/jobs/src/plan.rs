@@ -96,7 +96,7 @@ impl Plan {
 }
 
 /// What every job takes, threads and programs of kernels included, bytes.
-pub(crate) const BASE: u64 = 32 << 20;
+pub(crate) const BASE: u64 = 34 << 20;
 
 /// An affine registration, bytes for each voxel of both images: as measured from 1 to 17 million of them, at most.
 pub(crate) const AFFINE: u64 = 14;

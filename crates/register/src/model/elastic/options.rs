@@ -156,7 +156,7 @@ pub struct Elastic {
         unit = "KPA",
         above = 0.0,
         remedy = "give a number above 0, in kPa",
-        says = "ssd: 12; lncc: 0.5; mi and nmi: 0.05; ncc: 1",
+        says = "ssd: 12; lncc: 0.5; mi and nmi: 0.05; others: 1",
         heading = "Motion"
     )]
     pub force_scale: Option<f64>,
@@ -222,7 +222,7 @@ impl Elastic {
             Similarity::Ssd(_) => 12.0,
             Similarity::Lncc(_) => 0.5,
             Similarity::Mi(_) | Similarity::Nmi(_) => 0.05,
-            Similarity::Ncc(_) | Similarity::Cr(_) => 1.0,
+            _ => 1.0,
         })
     }
 
