@@ -57,7 +57,7 @@ pub struct Registered {
 /// looked at.
 ///
 /// ```
-/// use voxalign_compute::select::{AnyDevice, DeviceChoice};
+/// use voxalign_compute::select::DeviceChoice;
 /// use voxalign_image::{Affine, Grid, Volume};
 /// use voxalign_jobs::{Silent, deform, elastic};
 /// use voxalign_register::diffeo::ElasticSetting;
@@ -81,7 +81,7 @@ pub struct Registered {
 /// let mut inputs = deform::Inputs::new(fixed, moving);
 /// inputs.start = Some(Affine::identity());
 /// inputs.with_rival = false;
-/// let device = AnyDevice::start(DeviceChoice::Cpu, Some(2))?;
+/// let device = DeviceChoice::Cpu.open(Some(2))?;
 /// let found =
 ///     elastic::register(&device, &inputs, Similarity::SSD, &setting, &Default::default(), &Silent)?;
 /// assert_eq!(found.body.state.displacements.len(), 125);
