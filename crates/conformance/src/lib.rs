@@ -116,7 +116,10 @@ macro_rules! each {
             ] [bits];
             pairwise [sums derivatives far not_finite nothing errors] [bits];
             sparse [product refill dense_product diagonal errors bits_of_the_cpu] [bits];
-            tetrahedra [boxes located samples nodes ratios strain errors bits_of_the_cpu] [bits];
+            tetrahedra [
+                boxes located samples nodes covectors covectors_of_nothing ratios strain errors
+                bits_of_the_cpu
+            ] [bits];
             raycast [
                 projections maxima textures draws emptiness derivatives
                 derivatives_are_of_the_image adjoints wide_angles picks ends far_away rule faces

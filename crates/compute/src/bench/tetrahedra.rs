@@ -94,6 +94,11 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
     bench.measure("tetrahedra", "to samples", bytes, || {
         device.to_samples(&placed, &u, &mut values)
     })?;
+    let mut pulled = device.alloc(3 * few)?;
+    bench.measure("tetrahedra", "covectors of samples", bytes, || {
+        device.sample_covectors(&placed, &nodes, &values, &mut pulled)
+    })?;
+    drop(pulled);
     let lists = SampleLists::new(device, &found, elements)?;
     let (starts, places) = (device.upload_vec(starts)?, device.upload_vec(places)?);
     let gather = lists.gather(Incidence { starts: &starts, corners: &places });

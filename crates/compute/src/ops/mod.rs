@@ -20,7 +20,7 @@
 //! | [`Pairwise`] | sums over all pairs of points by a kernel of their distance |
 //! | [`Raycast`] | line integrals and maxima through a volume, their derivative in the pose, and the adjoint |
 //! | [`Sparse`] | products of sparse and dense matrices, their assembly, and their diagonal as a preconditioner |
-//! | [`Tetrahedra`] | samples in meshes of tetrahedra, values carried between nodes and samples, ratios of volumes, strain |
+//! | [`Tetrahedra`] | samples in meshes of tetrahedra, values carried between nodes and samples, covectors at samples, ratios of volumes, strain |
 //!
 //! A trait says for each operator the formula, the lengths of buffers, what is beyond the border and
 //! the errors. A naive `f64` version of each is in `voxalign-conformance`, against which every backend

@@ -47,7 +47,7 @@ files! {
     points: "points/points.cu", "points/carry.cu";
     pairwise: "pairwise/pairwise.cu";
     sparse: "sparse/product.cu", "sparse/sparse.cu";
-    tetrahedra: "tetrahedra/locate.cu", "tetrahedra/samples.cu", "tetrahedra/gather.cu", "tetrahedra/nodes.cu", "tetrahedra/strain.cu";
+    tetrahedra: "tetrahedra/locate.cu", "tetrahedra/samples.cu", "tetrahedra/covectors.cu", "tetrahedra/gather.cu", "tetrahedra/nodes.cu", "tetrahedra/strain.cu";
     raycast: "raycast/raycast.cu", "raycast/adjoint.cu";
 }
 

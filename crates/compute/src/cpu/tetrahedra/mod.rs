@@ -1,5 +1,6 @@
 //! Meshes of tetrahedra on the CPU.
 
+mod covectors;
 mod gather;
 mod locate;
 mod place;
@@ -31,19 +32,28 @@ fn vector_at(spot: &Spot, values: &[f32], nodes: usize) -> [f64; 3] {
 }
 
 impl Cpu {
-    /// Three numbers for each sample, zero outside of the mesh.
+    /// Three numbers for each sample, zero where there are none.
+    fn three_of_samples(
+        &self,
+        out: &mut [f32],
+        of: impl Fn(usize) -> Option<[f64; 3]> + Send + Sync,
+    ) {
+        self.chunks_mut_3(out, TASK, |task, [x, y, z]| {
+            for k in 0..x.len() {
+                let found = of(task * TASK + k).unwrap_or([0.0; 3]);
+                [x[k], y[k], z[k]] = found.map(|v| v as f32);
+            }
+        });
+    }
+
+    /// Three numbers for each sample in the mesh, zero outside.
     fn three_at_samples(
         &self,
         places: &Places<'_>,
         out: &mut [f32],
         of: impl Fn(&Spot) -> [f64; 3] + Send + Sync,
     ) {
-        self.chunks_mut_3(out, TASK, |task, [x, y, z]| {
-            for k in 0..x.len() {
-                let found = places.spot(task * TASK + k).map_or([0.0; 3], |spot| of(&spot));
-                [x[k], y[k], z[k]] = found.map(|v| v as f32);
-            }
-        });
+        self.three_of_samples(out, |i| places.spot(i).map(|spot| of(&spot)));
     }
 }
 
@@ -127,6 +137,16 @@ impl Tetrahedra for Cpu {
         out: &mut CpuBuffer<f32>,
     ) -> Result<()> {
         self.sums_at_nodes(placed, lists, values, out)
+    }
+
+    fn sample_covectors(
+        &self,
+        placed: &Placed<'_, Self>,
+        nodes: &CpuBuffer<f32>,
+        covectors: &CpuBuffer<f32>,
+        out: &mut CpuBuffer<f32>,
+    ) -> Result<()> {
+        self.covectors_of_samples(placed, nodes, covectors, out)
     }
 
     fn bin_offsets(

@@ -47,7 +47,7 @@ impl<'a> Positions<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Elements<'a> {
     nodes: &'a [f32],
-    points: usize,
+    pub(super) points: usize,
     corners: &'a [u32],
     /// Their number.
     pub(super) count: usize,
@@ -146,20 +146,37 @@ pub(super) fn element_in(kuhn: &KuhnBox, f: Vector) -> u32 {
     (6 * (i + nx * (j + ny * k)) + path_of(s).0) as u32
 }
 
+/// The path through a cell that a position is in.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Path {
+    number: usize,
+    pub(super) axes: [usize; 3],
+    /// From the lowest corner to the highest.
+    pub(super) nodes: [usize; 4],
+    /// The place within the cell.
+    within: Vector,
+}
+
+/// The path of a position in cells.
+#[inline]
+fn path_in(kuhn: &KuhnBox, f: Vector) -> Option<Path> {
+    let ([i, j, k], within) = cell_of(f, kuhn.cells)?;
+    let [nx, ny] = [kuhn.cells[0] + 1, kuhn.cells[1] + 1];
+    let steps = [1, nx, nx * ny];
+    let (number, axes) = path_of(within);
+    let low = i + nx * (j + ny * k);
+    let (a, b) = (low + steps[axes[0]], low + steps[axes[0]] + steps[axes[1]]);
+    Some(Path { number, axes, nodes: [low, a, b, b + steps[axes[2]]], within })
+}
+
 /// The nodes of the element of a position in cells, and the weights there.
 #[inline]
 fn spot_in(kuhn: &KuhnBox, f: Vector) -> Option<Spot> {
-    let ([i, j, k], s) = cell_of(f, kuhn.cells)?;
-    let [nx, ny] = [kuhn.cells[0] + 1, kuhn.cells[1] + 1];
-    let steps = [1, nx, nx * ny];
-    let (path, axes) = path_of(s);
-    let low = i + nx * (j + ny * k);
-    let (a, b) = (low + steps[axes[0]], low + steps[axes[0]] + steps[axes[1]]);
-    let high = b + steps[axes[2]];
-    let [first, second, third] = axes.map(|axis| s[axis]);
+    let path = path_in(kuhn, f)?;
+    let [first, second, third] = path.axes.map(|axis| path.within[axis]);
     let (mut nodes, mut weights) =
-        ([low, a, b, high], [1.0 - first, first - second, second - third, third]);
-    if is_odd(path) {
+        (path.nodes, [1.0 - first, first - second, second - third, third]);
+    if is_odd(path.number) {
         nodes.swap(1, 2);
         weights.swap(1, 2);
     }
@@ -170,8 +187,8 @@ fn spot_in(kuhn: &KuhnBox, f: Vector) -> Option<Spot> {
 #[derive(Clone, Copy)]
 pub(super) struct Places<'a> {
     positions: Positions<'a>,
-    elements: Elements<'a>,
-    kuhn: Option<KuhnBox>,
+    pub(super) elements: Elements<'a>,
+    pub(super) kuhn: Option<KuhnBox>,
     located: &'a [u32],
 }
 
@@ -192,14 +209,26 @@ impl<'a> Places<'a> {
         if let Some(kuhn) = &self.kuhn {
             return spot_in(kuhn, p);
         }
-        let element = self.located[i];
-        if element == OUTSIDE {
-            return None;
-        }
-        let element = (element as usize).min(self.elements.count.checked_sub(1)?);
+        let element = self.element(i)?;
         let weights = self.elements.weights(element, p)?.map(|w| if w > 0.0 { w } else { 0.0 });
         let sum = weights[0] + weights[1] + weights[2] + weights[3];
         let nodes = self.elements.nodes_of(element);
         Some(Spot { nodes, weights: weights.map(|w| w / sum) })
+    }
+
+    /// The element that is listed for a sample; none outside of the mesh.
+    #[inline]
+    pub(super) fn element(&self, i: usize) -> Option<usize> {
+        let element = self.located[i];
+        if element == OUTSIDE {
+            return None;
+        }
+        Some((element as usize).min(self.elements.count.checked_sub(1)?))
+    }
+
+    /// The path that a sample in a box is in; none outside.
+    #[inline]
+    pub(super) fn path(&self, kuhn: &KuhnBox, i: usize) -> Option<Path> {
+        path_in(kuhn, self.positions.of(i))
     }
 }

@@ -12,7 +12,7 @@ const TASK: usize = 1024;
 
 /// The edges from the first corner.
 #[inline]
-fn edges([o, a, b, c]: [Vector; 4]) -> [Vector; 3] {
+pub(super) fn edges([o, a, b, c]: [Vector; 4]) -> [Vector; 3] {
     [minus(a, o), minus(b, o), minus(c, o)]
 }
 

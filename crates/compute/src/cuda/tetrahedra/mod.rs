@@ -1,5 +1,6 @@
 //! Meshes of tetrahedra on the GPU.
 
+pub(super) mod covectors;
 pub(super) mod gather;
 pub(super) mod locate;
 mod place;
@@ -137,6 +138,16 @@ impl Tetrahedra for Cuda {
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
         self.sums_at_nodes(placed, lists, values, out)
+    }
+
+    fn sample_covectors(
+        &self,
+        placed: &Placed<'_, Self>,
+        nodes: &CudaBuffer<f32>,
+        covectors: &CudaBuffer<f32>,
+        out: &mut CudaBuffer<f32>,
+    ) -> Result<()> {
+        self.covectors_of_samples(placed, nodes, covectors, out)
     }
 
     fn bin_offsets(

@@ -165,6 +165,20 @@ pub(crate) fn check_nodes<'a, D: Memory>(
     Ok(Some(lists))
 }
 
+/// Checks the arguments of [`Tetrahedra::sample_covectors`](super::Tetrahedra::sample_covectors).
+pub(crate) fn check_covectors<D: Memory>(
+    placed: &Placed<'_, D>,
+    nodes: usize,
+    covectors: usize,
+    out: usize,
+) -> Result<Way> {
+    let way = check_placed(placed)?;
+    check_len("other positions of nodes", placed.mesh.nodes.len(), nodes)?;
+    check_len("covectors of samples", way.samples.saturating_mul(3), covectors)?;
+    check_len("output", covectors, out)?;
+    Ok(way)
+}
+
 /// The inverse of a map, from cells to indices of voxels.
 pub(crate) fn inverse_of(map: &AffineMap) -> Result<AffineMap> {
     let m = |r: usize, c: usize| map[r % 3][c % 3];

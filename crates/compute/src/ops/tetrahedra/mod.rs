@@ -20,8 +20,8 @@ use crate::device::Memory;
 use crate::error::Result;
 
 pub(crate) use check::{
-    Way, check_bins, check_field, check_locate, check_nodes, check_pairs, check_placed,
-    check_ratios, check_starts, check_strain, inverse_of, values_of,
+    Way, check_bins, check_covectors, check_field, check_locate, check_nodes, check_pairs,
+    check_placed, check_ratios, check_starts, check_strain, inverse_of, values_of,
 };
 pub use lent::{BinGrid, BinLists, Gather, Hint, KuhnBox, Mesh, Placed, Samples};
 pub use lists::{Bins, SampleLists, neighbours};
@@ -111,6 +111,24 @@ pub trait Tetrahedra: Memory {
         placed: &Placed<'_, Self>,
         lists: Option<Gather<'_, Self>>,
         values: &Self::Buffer<f32>,
+        out: &mut Self::Buffer<f32>,
+    ) -> Result<()>;
+
+    /// `out = Bᵀ c` for the covector `c` of every sample, all x, all y, all z: given the derivative of an energy in `x`, that in `y`, where a sample at
+    /// `y = Σ N_i Y_i` in the mesh is at `x = Σ N_i X_i` by other positions of the same nodes, `nodes`, such as those at rest. In an element
+    /// `∂x/∂y = B` is constant: with its edges from the first corner, `y_k` in the mesh and `x_k` in the others,
+    /// `Bᵀ c = Σ_k n_k (x_k · c) / (6 V)`, where `n_1 = y_2 × y_3`, `n_2 = y_3 × y_1` and `n_3 = y_1 × y_2`. In a [`KuhnBox`] the weights are
+    /// those of its map, and so are their derivatives.
+    ///
+    /// On a face, where `B` jumps, it is that of the element of the sample. Zero outside of the mesh, and in elements without a positive volume in it.
+    ///
+    /// # Errors
+    /// As said at [`Tetrahedra`].
+    fn sample_covectors(
+        &self,
+        placed: &Placed<'_, Self>,
+        nodes: &Self::Buffer<f32>,
+        covectors: &Self::Buffer<f32>,
         out: &mut Self::Buffer<f32>,
     ) -> Result<()>;
 

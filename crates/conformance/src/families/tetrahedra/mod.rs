@@ -1,5 +1,6 @@
 //! Meshes of tetrahedra against a search through all elements, and sums over all samples.
 
+mod covectors;
 mod meshes;
 
 use voxalign_compute::Device;
@@ -8,6 +9,7 @@ use voxalign_compute::ops::tetrahedra::{
 };
 
 use crate::support::{Random, Results, assert_bits_of_cpu, assert_close};
+pub(crate) use covectors::{covectors, covectors_of_nothing};
 use meshes::{HostMesh, There, VOXELS, Where, bins, determinant, kuhn, rows};
 
 /// Boxes, and any meshes, with samples in them.
@@ -272,6 +274,17 @@ pub(crate) fn errors<D: Device>(device: &D) {
     let flat = Samples::voxels([5, 2, 1], [[0.0; 4]; 3]);
     let placed = Placed { mesh: of_box, samples: flat, elements: None };
     assert!(device.to_nodes(&placed, None, &floats(30), &mut floats(36)).is_err(), "no inverse");
+    let pull = |nodes: usize, covectors: usize, out: usize| {
+        let (nodes, covectors, mut out) = (floats(nodes), floats(covectors), floats(out));
+        device.sample_covectors(&placed, &nodes, &covectors, &mut out).is_ok()
+    };
+    assert!(pull(36, 30, 30));
+    assert!(!pull(39, 30, 30) && !pull(36, 33, 33) && !pull(36, 30, 27));
+    let unplaced = Placed { mesh: any, ..placed };
+    assert!(
+        device.sample_covectors(&unplaced, &floats(36), &floats(30), &mut floats(30)).is_err(),
+        "no elements"
+    );
     let mut ratios = floats(12);
     assert!(device.ratios(&any, &floats(36), &mut ratios, &mut device.alloc(2).unwrap()).is_ok());
     assert!(device.ratios(&any, &floats(36), &mut ratios, &mut device.alloc(1).unwrap()).is_err());
@@ -300,6 +313,9 @@ pub(crate) fn bits<D: Device>(device: &D) -> Results {
             let values = random(36, components * there.samples);
             results.push((at("nodes"), there.to_nodes(device, &values, components)));
         }
+        let values = random(40, 3 * there.samples);
+        let found = covectors::covectors_of(device, &there, &covectors::others(&mesh), &values);
+        results.push((format!("{name}, covectors"), found));
         let u = random(37, mesh.nodes.len());
         let (ratios, least) = ratios_of(device, &mesh, &u);
         let [strains, mises] = strains_of(device, &mesh, &u, &random(38, mesh.elements()));

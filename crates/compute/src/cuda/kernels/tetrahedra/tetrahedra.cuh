@@ -100,22 +100,36 @@ struct Spot { u64 node[4]; double w[4]; };
 // One of three, without memory.
 template <class T> DEVICE T pick(u32 axis, T x, T y, T z) { return axis == 0 ? x : axis == 1 ? y : z; }
 
-DEVICE bool spot_in_box(const KuhnCells& box, const Vector& f, Spot& spot) {
+// The path through a cell that a position is in: its number, its axes, its nodes from the lowest corner to the highest, and the place
+// within the cell.
+struct Path { u32 number, axis[3]; u64 node[4]; double s[3]; };
+
+DEVICE bool path_in_box(const KuhnCells& box, const Vector& f, Path& path) {
     InCell in;
     if (!cell_in(box, f, in)) return false;
     const u64 ny = box.cells[0] + 1, nz = ny * (box.cells[1] + 1);
     u32 axes;
-    const u32 path = path_of(in.s, axes);
-    const u32 first = axes & 3u, second = axes >> 2 & 3u, third = axes >> 4;
-    const double sa = pick(first, in.s[0], in.s[1], in.s[2]), sb = pick(second, in.s[0], in.s[1], in.s[2]),
-                 sc = pick(third, in.s[0], in.s[1], in.s[2]);
-    const u64 low = in.cell[0] + in.cell[1] * ny + in.cell[2] * nz;
-    const u64 a = low + pick<u64>(first, 1, ny, nz), b = a + pick<u64>(second, 1, ny, nz);
-    const bool odd = path == 1 || path == 2 || path == 5;
-    spot.node[0] = low;
-    spot.node[1] = odd ? b : a;
-    spot.node[2] = odd ? a : b;
-    spot.node[3] = b + pick<u64>(third, 1, ny, nz);
+    path.number = path_of(in.s, axes);
+    path.node[0] = in.cell[0] + in.cell[1] * ny + in.cell[2] * nz;
+#pragma unroll
+    for (u32 k = 0; k < 3; ++k) {
+        path.axis[k] = axes >> 2 * k & 3u;
+        path.node[k + 1] = path.node[k] + pick<u64>(path.axis[k], 1, ny, nz);
+        path.s[k] = in.s[k];
+    }
+    return true;
+}
+
+DEVICE bool spot_in_box(const KuhnCells& box, const Vector& f, Spot& spot) {
+    Path p;
+    if (!path_in_box(box, f, p)) return false;
+    const double sa = pick(p.axis[0], p.s[0], p.s[1], p.s[2]), sb = pick(p.axis[1], p.s[0], p.s[1], p.s[2]),
+                 sc = pick(p.axis[2], p.s[0], p.s[1], p.s[2]);
+    const bool odd = p.number == 1 || p.number == 2 || p.number == 5;
+    spot.node[0] = p.node[0];
+    spot.node[1] = odd ? p.node[2] : p.node[1];
+    spot.node[2] = odd ? p.node[1] : p.node[2];
+    spot.node[3] = p.node[3];
     spot.w[0] = 1.0 - sa;
     spot.w[1] = odd ? sb - sc : sa - sb;
     spot.w[2] = odd ? sa - sb : sb - sc;
