@@ -170,6 +170,17 @@ impl Motion {
         Ok(Self { body, fixed, method, constants, stiffness, mass, factor })
     }
 
+    /// Counts on another change of the forces from now on, as [`Motion::with_coupling`].
+    ///
+    /// # Errors
+    /// Those of [`Factor::new`]; the motion is then as it was.
+    pub fn recouple(&mut self, coupling: &[Matrix3<f64>]) -> Result<()> {
+        let Self { method, stiffness, mass, fixed, .. } = self;
+        let effective = method.effective(stiffness, mass, Some(coupling), fixed)?;
+        self.factor = Factor::new(effective)?;
+        Ok(())
+    }
+
     /// The state with these displacements, mm, and velocities, mm/s, in which the equation of motion holds for forces, mN. Those of fixed
     /// vertices are made 0.
     ///

@@ -7,7 +7,7 @@ use voxalign_elasticity::{
     Body, ElasticityError, Fixed, Material, Materials, Motion, Newmark, State, TetraBox,
     equilibrium,
 };
-use voxalign_image::{Grid, Vector3};
+use voxalign_image::{Grid, Matrix3, Vector3};
 
 /// A cube of 10 mm in 2 x 2 x 2 cells, of 1000 Pa, 0.3 and 1000 kg/m³.
 fn cube() -> Body {
@@ -222,4 +222,57 @@ fn motions_have_the_same_bits_on_any_number_of_threads() {
     };
     let one = run(1);
     assert!(run(2) == one && run(8) == one);
+}
+
+/// Springs from every vertex to where it is at rest, far stiffer than the body: their forces are given where a step begins.
+#[test]
+fn forces_that_change_on_the_way_can_be_counted_on() {
+    let body = Arc::new(cube());
+    let n = body.mesh().vertices().len();
+    let springs = vec![Matrix3::from_diagonal(&Vector3::new(400.0, 300.0, 500.0)); n];
+    let bottom = || Fixed::whose(body.mesh(), |x| x.z == 0.0).unwrap();
+    let given: Vec<_> = pull().into_iter().map(|f| f * 100.0).collect();
+    let forces = |state: &State| -> Vec<Vector3<f64>> {
+        let all = given.iter().zip(&state.displacements).zip(&springs);
+        all.map(|((f, u), g)| f - g * u).collect()
+    };
+    let run = |motion: &Motion| {
+        let mut state = motion.at_rest(&given).unwrap();
+        for _ in 0..300 {
+            let forces = forces(&state);
+            if motion.step(&mut state, &forces).is_err() {
+                return f64::INFINITY;
+            }
+        }
+        motion.imbalance(&state, &forces(&state)).unwrap()
+    };
+    // The mean acceleration alone hardly damps what is as fast for the step as these are.
+    let method = Newmark { beta: 0.3025, gamma: 0.6, ..Newmark::with_step(0.02) };
+    let counted =
+        Motion::with_coupling(Arc::clone(&body), bottom(), method, Some(&springs)).unwrap();
+    let left = run(&counted);
+    assert!(left < 1e-6, "{left}");
+    let mut other = Motion::new(Arc::clone(&body), bottom(), method).unwrap();
+    let left = run(&other);
+    assert!(left > 1.0, "{left}");
+    // What is counted on from now on is the same as from the beginning.
+    other.recouple(&springs).unwrap();
+    assert_eq!(run(&other).to_bits(), run(&counted).to_bits());
+}
+
+#[test]
+fn a_step_goes_no_farther_than_is_said() {
+    let body = Arc::new(cube());
+    let bottom = Fixed::whose(body.mesh(), |x| x.z == 0.0).unwrap();
+    let motion = Motion::new(Arc::clone(&body), bottom, Newmark::with_step(0.02)).unwrap();
+    let farthest = |most: f64| {
+        let mut state = motion.at_rest(&pull()).unwrap();
+        let step = motion.step_within(&mut state, &pull(), most).unwrap();
+        assert_eq!(step.halvings, 0);
+        state.displacements.iter().map(|u| u.norm()).fold(0.0, f64::max)
+    };
+    let whole = farthest(f64::INFINITY);
+    assert!(whole > 0.0 && farthest(2.0 * whole) == whole);
+    let part = farthest(0.3 * whole);
+    assert!((part / (0.3 * whole) - 1.0).abs() < 1e-12, "{part} {whole}");
 }

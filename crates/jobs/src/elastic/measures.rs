@@ -94,7 +94,7 @@ impl Measures {
         }
         if self.cuts > 0 {
             verdict.remarks.push(text!(
-                "steps were halved {} times, where they would have gone too far or inverted a tetrahedron; a smaller `time_step` or \
+                "steps were halved {} times, where they would have inverted a tetrahedron; a smaller `time_step` or \
                  `force_scale` makes that rarer",
                 self.cuts
             ));

@@ -70,7 +70,7 @@ impl<D: Device> Attachment<D> for ChannelSimilarity {
     }
 
     fn curvature(&self) -> Option<f64> {
-        matches!(self.similarity, Similarity::Ssd(_)).then_some(2.0 * self.weight)
+        self.similarity.curvature().map(|of_voxel| self.weight * of_voxel)
     }
 
     fn bytes(&self, grid: &Grid) -> u64 {

@@ -29,7 +29,7 @@ pub type Carried<'p, D> = (&'p <D as Memory>::Buffer<f32>, &'p mut <D as Memory>
 
 impl<D: Device> Sources<'_, D> {
     /// All of them, in the same order at each step.
-    pub(crate) fn all(&mut self) -> impl Iterator<Item = &mut Box<dyn Attachment<D>>> {
+    pub(super) fn all(&mut self) -> impl Iterator<Item = &mut Box<dyn Attachment<D>>> {
         self.shared.iter_mut().chain(self.own.iter_mut())
     }
 

@@ -32,6 +32,10 @@ impl Kind for Lncc {
         true
     }
 
+    fn pressure(&self) -> f64 {
+        0.5
+    }
+
     fn energy<D: Device>(
         &self,
         device: &D,

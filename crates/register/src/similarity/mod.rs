@@ -89,6 +89,18 @@ pub trait Kind: Parameters {
         false
     }
 
+    /// The second derivative of its energy in the value of a voxel of the moved image, times the number of voxels, where that is the
+    /// same everywhere.
+    fn curvature(&self) -> Option<f64> {
+        None
+    }
+
+    /// The pressure, kPa, that its energy is multiplied by to move an [elastic body](crate::model::elastic) where nothing is said: one by which
+    /// tissue of 1 kPa follows the edges of images between 0 and 1, and holds what is between them.
+    fn pressure(&self) -> f64 {
+        1.0
+    }
+
     /// The energy of two images; writes its derivative in every value of `moved`. Waits for nothing that it
     /// need not wait for.
     ///
@@ -197,6 +209,18 @@ impl Similarity {
     #[must_use]
     pub fn has_energy(&self) -> bool {
         each_similarity!(self, kind => kind.has_energy())
+    }
+
+    /// [`Kind::curvature`].
+    #[must_use]
+    pub fn curvature(&self) -> Option<f64> {
+        each_similarity!(self, kind => kind.curvature())
+    }
+
+    /// [`Kind::pressure`], kPa.
+    #[must_use]
+    pub fn pressure(&self) -> f64 {
+        each_similarity!(self, kind => kind.pressure())
     }
 
     /// The same with this many bins, where it has a histogram.

@@ -49,6 +49,10 @@ macro_rules! of_joint {
                 true
             }
 
+            fn pressure(&self) -> f64 {
+                0.05
+            }
+
             fn energy<D: Device>(
                 &self,
                 device: &D,

@@ -29,6 +29,14 @@ impl Kind for Ssd {
         true
     }
 
+    fn curvature(&self) -> Option<f64> {
+        Some(2.0)
+    }
+
+    fn pressure(&self) -> f64 {
+        12.0
+    }
+
     fn energy<D: Device>(
         &self,
         device: &D,

@@ -10,6 +10,9 @@ use voxalign_compute::{Device, DeviceBuffer};
 use voxalign_elasticity::Pattern;
 use voxalign_image::{Affine, Matrix3, Vector3, memory};
 
+/// Steps after which it is looked anew how fast forces change.
+const LOOK_EVERY: usize = 10;
+
 /// By how much the curvature may be above what is counted on before this is raised.
 const EXCESS: f64 = 1.2;
 
@@ -28,39 +31,62 @@ const ANYWHERE: f64 = 0.02;
 /// put on the diagonal: that is no less, whatever the displacement, as squares are convex.
 ///
 /// [curvature]: crate::attachment::Attachment::curvature
-pub(super) struct Coupling {
+pub(super) struct Coupled {
     /// Sums over samples of weight and `g gᵀ`, 1/mm²; the parts of several images with an own factor each are added up.
     blocks: Vec<Matrix3<f64>>,
     /// mN mm for each of these.
     unit: f64,
     /// The factor of the curvatures that is counted on.
     curvature: f64,
+    /// Where forces were known last.
+    last: Option<At>,
+    /// Steps made.
+    steps: usize,
+}
+
+/// Images that pull, where a displacement of the samples brings the moving ones.
+pub(super) struct Pulling<'a, D: Device> {
+    pub(super) moved: &'a [Moved<D>],
+    pub(super) affine: &'a Affine,
+    /// The displacement of the samples, voxels of their grid.
+    pub(super) field: &'a D::Buffer<f32>,
+    pub(super) warped: &'a [D::Buffer<f32>],
+    pub(super) weights: Option<&'a D::Buffer<f32>>,
+    /// The curvature of the energy in each moving image, where it is known.
+    pub(super) curvatures: &'a [Option<f64>],
 }
 
 /// Displacements, and the forces there.
 pub(super) struct At {
-    pub(super) displacements: Vec<Vector3<f64>>,
-    pub(super) forces: Vec<Vector3<f64>>,
+    displacements: Vec<Vector3<f64>>,
+    forces: Vec<Vector3<f64>>,
 }
 
-impl Coupling {
-    /// Where the moving images are now, by a displacement of the samples. `curvatures` are those of all images, where they are known;
-    /// `unit` is the pressure, kPa, times the volume that counts, mm³, by the number of samples that count.
+impl At {
+    /// Displacements of vertices, mm, and the forces on them, mN.
+    pub(super) fn of<D: Device>(
+        device: &D,
+        displacements: &D::Buffer<f32>,
+        forces: &D::Buffer<f32>,
+    ) -> Result<Self> {
+        let displacements = vectors(&device.download(displacements)?);
+        Ok(Self { displacements, forces: vectors(&device.download(forces)?) })
+    }
+}
+
+impl Coupled {
+    /// Where images are now. `pressure` is what their energy is multiplied by, kPa.
     ///
     /// # Errors
     /// Memory that runs out.
-    #[allow(clippy::too_many_arguments)]
     pub(super) fn new<D: Device>(
         device: &D,
         (mesh, places): (&DeviceMesh<D>, &Places<D>),
-        (moved, affine): (&[Moved<D>], &Affine),
-        field: &D::Buffer<f32>,
-        warped: &[D::Buffer<f32>],
-        weights: Option<&D::Buffer<f32>>,
-        curvatures: &[Option<f64>],
-        unit: f64,
+        images: &Pulling<'_, D>,
+        pressure: f64,
         pattern: &Pattern,
     ) -> Result<Self> {
+        let &Pulling { moved, affine, field, warped, weights, curvatures } = images;
         let (dims, n) = (places.grid.dims(), places.grid.len());
         let mut blocks = memory::filled(mesh.vertices, Matrix3::zeros())?;
         let mut root = device.alloc(n)?;
@@ -104,12 +130,31 @@ impl Coupling {
             }
         }
         spread(&mut blocks, pattern)?;
-        Ok(Self { blocks, unit, curvature: 1.0 })
+        // A sample stands for a voxel, of those that count.
+        let unit = pressure * places.grid.voxel_volume();
+        Ok(Self { blocks, unit, curvature: 1.0, last: None, steps: 0 })
     }
 
-    /// Counts on the larger of these and those where the images are by now.
-    /// Whether that is more than before at some vertex.
-    pub(super) fn take(&mut self, now: Self) -> bool {
+    /// Looks at the forces before a step; the blocks, mN/mm, where other ones have to be counted on from now on. `now` tells how fast forces
+    /// change there.
+    ///
+    /// # Errors
+    /// Memory that runs out; those of `now`.
+    pub(super) fn look(
+        &mut self,
+        at: At,
+        now: impl FnOnce() -> Result<Self>,
+    ) -> Result<Option<Vec<Matrix3<f64>>>> {
+        self.steps += 1;
+        let mut changed = self.steps.is_multiple_of(LOOK_EVERY) && self.take(now()?);
+        if let Some(last) = self.last.replace(at) {
+            changed |= self.learn(&last);
+        }
+        changed.then(|| self.blocks()).transpose()
+    }
+
+    /// Counts on the larger of these and those where the images are by now; whether that is more than before at some vertex.
+    fn take(&mut self, now: Self) -> bool {
         let mut changed = false;
         for (own, now) in self.blocks.iter_mut().zip(now.blocks) {
             if now.trace() > EXCESS * own.trace() {
@@ -127,8 +172,9 @@ impl Coupling {
         Ok(memory::collected(self.blocks.iter().map(|b| b * (self.unit * self.curvature)))?)
     }
 
-    /// Compares the forces of two states in turn; whether more has to be counted on from now on.
-    pub(super) fn learn(&mut self, before: &At, after: &At) -> bool {
+    /// Compares the last forces with those before; whether more has to be counted on from now on.
+    fn learn(&mut self, before: &At) -> bool {
+        let Some(after) = &self.last else { return false };
         let n = self.blocks.len();
         let terms: Vec<[f64; 2]> = (0..n)
             .into_par_iter()

@@ -15,24 +15,23 @@ mod motion;
 mod options;
 mod outside;
 mod rest;
+mod scale;
 #[cfg(test)]
 mod tests;
 
-use super::{Borrower, FixedImage, Found, Model, Pull, Sources};
+use super::{Borrower, FixedImage, Found, Model, Pull};
 use crate::attachment::images::{DeviceImage, Moved, both, seen, weights_at};
 use crate::error::Result;
 use crate::multiscale::{Course, Motion as MotionRecord, Scale};
 use crate::similarity::{Images, PendingEnergies};
-use body::{DeviceMesh, Places, carried, planes, vectors};
-use coupling::{At, Coupling as Coupled};
-use force::NodalForces;
-use motion::Mover;
+use body::{DeviceMesh, Places, carried, planes};
+use coupling::{At, Coupled, Pulling};
+use scale::{OnScale, Work, forces, within};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Instant;
-use voxalign_compute::ops::elementwise::{constant, x};
-use voxalign_compute::ops::reduce::Reduction;
-use voxalign_compute::ops::resample::{Interpolation, grid_map};
+use voxalign_compute::ops::elementwise::x;
+use voxalign_compute::ops::resample::grid_map;
 use voxalign_compute::{Device, DeviceBuffer};
 use voxalign_elasticity::{Body, Fixed, State};
 use voxalign_image::{Affine, Grid, Vector3, memory};
@@ -44,9 +43,6 @@ pub use rest::at_rest;
 
 /// How far a vertex goes in a step at most that counts on forces ahead, in largest voxels of the scale.
 const FARTHEST: f64 = 1.0;
-
-/// Steps after which it is looked anew how fast forces change.
-const LOOK_EVERY: usize = 10;
 
 /// The time of the parts of all steps, s.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -125,57 +121,6 @@ pub struct ElasticState<D: Device> {
     setup_seconds: f64,
 }
 
-/// What is made for a scale.
-struct OnScale<D: Device> {
-    /// The number of the mesh.
-    level: usize,
-    mesh: DeviceMesh<D>,
-    places: Places<D>,
-    /// Where the body was when it came to the scale, and the displacements of its vertices on the device, mm.
-    first: State,
-    displacements: D::Buffer<f32>,
-    /// Made at the first step.
-    work: Option<Work<D>>,
-}
-
-impl<D: Device> OnScale<D> {
-    /// The displacements of the vertices, mm.
-    fn displacements(&self) -> &D::Buffer<f32> {
-        self.work.as_ref().map_or(&self.displacements, |work| work.mover.displacements())
-    }
-
-    /// The state of the body.
-    fn state(&self, device: &D) -> Result<State> {
-        match &self.work {
-            Some(work) => work.mover.state(device),
-            None => Ok(self.first.clone()),
-        }
-    }
-}
-
-/// Room for steps, and what they need of the fixed images.
-struct Work<D: Device> {
-    mover: Mover<D>,
-    nodal: NodalForces<D>,
-    /// How forces change, where steps count on that, and where they were known last.
-    coupling: Option<Coupled>,
-    last: Option<At>,
-    /// Steps made.
-    steps: usize,
-    warped: Vec<D::Buffer<f32>>,
-    /// The derivatives of the energy in the values of the warped images, and in the displacements of samples, 1/mm.
-    derivatives: Vec<Vec<D::Buffer<f32>>>,
-    force: D::Buffer<f32>,
-    /// Where samples are not all voxels: the fixed images there, the weights of samples, and the volume that counts, mm³.
-    lattice: Option<OnLattice<D>>,
-}
-
-struct OnLattice<D: Device> {
-    fixed: Vec<D::Buffer<f32>>,
-    weights: Option<D::Buffer<f32>>,
-    volume: f64,
-}
-
 impl<D: Device> ElasticModel<D> {
     /// Of a body in the fixed world, on a grid, under images whose energy is multiplied by a [pressure](Elastic::pressure), kPa.
     #[must_use]
@@ -224,111 +169,6 @@ impl<D: Device> ElasticModel<D> {
         }
         Ok(())
     }
-
-    fn work(&self, device: &D, pull: &mut Pull<'_, D>, state: &ElasticState<D>) -> Result<Work<D>> {
-        let Some(on) = &state.on else { return Err(not_refined()) };
-        let n = on.places.grid.len();
-        let level = &self.body.levels()[on.level];
-        let lattice = match self.takes_all() {
-            true => None,
-            false => Some(self.on_lattice(device, pull, state, on)?),
-        };
-        let mut warped = Vec::with_capacity(state.moved.len());
-        for moved in &state.moved {
-            let mut out = device.alloc(n)?;
-            moved.warp_to(device, &state.field, on.places.grid.dims(), &mut out)?;
-            warped.push(out);
-        }
-        let coupling = match self.options.coupling {
-            Coupling::Explicit => None,
-            Coupling::Implicit => {
-                let images = (&state.moved[..], &state.affine, &state.field);
-                let at = (on.level, &on.mesh, &on.places);
-                Some(self.coupled(device, pull, images, at, &warped, lattice.as_ref())?)
-            }
-        };
-        let blocks = coupling.as_ref().map(Coupled::blocks).transpose()?;
-        let first = on.first.clone();
-        Ok(Work {
-            mover: Mover::new(device, level, &self.options, first, blocks.as_deref())?,
-            nodal: NodalForces::new(device, self.options.force, &level.body, &on.mesh, &on.places)?,
-            coupling,
-            last: None,
-            steps: 0,
-            warped,
-            derivatives: vec![Vec::new()],
-            force: device.alloc(3 * n)?,
-            lattice,
-        })
-    }
-
-    /// How the forces of all images change where they are now.
-    fn coupled(
-        &self,
-        device: &D,
-        pull: &mut Pull<'_, D>,
-        (moved, affine, field): (&[Moved<D>], &Affine, &D::Buffer<f32>),
-        (level, mesh, places): (usize, &DeviceMesh<D>, &Places<D>),
-        warped: &[D::Buffer<f32>],
-        lattice: Option<&OnLattice<D>>,
-    ) -> Result<Coupled> {
-        let mut curvatures: Vec<Option<f64>> = vec![Some(0.0); warped.len()];
-        for attachment in pull.sources.all() {
-            let curvature = attachment.curvature();
-            for channel in attachment.needs().channels {
-                if let Some(of) = curvatures.get_mut(channel) {
-                    *of = of.zip(curvature).map(|(a, b)| a + b);
-                }
-            }
-        }
-        let weights = match lattice {
-            Some(lattice) => lattice.weights.as_ref(),
-            None => pull.counts.given,
-        };
-        // A sample stands for a voxel, of those that count.
-        let unit = self.pressure * places.grid.voxel_volume();
-        let pattern = self.body.levels()[level].body.pattern();
-        let (at, images) = ((mesh, places), (moved, affine));
-        Coupled::new(device, at, images, field, warped, weights, &curvatures, unit, pattern)
-    }
-
-    fn on_lattice(
-        &self,
-        device: &D,
-        pull: &Pull<'_, D>,
-        state: &ElasticState<D>,
-        on: &OnScale<D>,
-    ) -> Result<OnLattice<D>> {
-        let grid = &on.places.grid;
-        let (from, dims, linear) = (self.grid.dims(), grid.dims(), Interpolation::Linear);
-        let map = grid_map(from, dims);
-        let at = |values: &D::Buffer<f32>, outside: f32| {
-            let mut out = device.alloc(grid.len())?;
-            device.warp_affine(values, from, &map, dims, linear, outside, &mut out)?;
-            Ok::<_, crate::RegisterError>(out)
-        };
-        let fixed = pull.fixed.iter().map(|f| at(f.values, f.outside)).collect::<Result<_>>()?;
-        let given = pull.counts.given.map(|weights| at(weights, 0.0)).transpose()?;
-        let shown = seen(device, &state.moved, &state.field, dims)?;
-        let weights = within(device, both(device, given, shown)?, &on.places)?;
-        let counted = match &weights {
-            Some(weights) => device.reduce(&[weights], &[Reduction::Sum(0)])?[0],
-            None => grid.len() as f64,
-        };
-        Ok(OnLattice { fixed, weights, volume: counted * grid.voxel_volume() })
-    }
-}
-
-/// Weights that are 0 outside of the mesh.
-fn within<D: Device>(
-    device: &D,
-    weights: Option<D::Buffer<f32>>,
-    places: &Places<D>,
-) -> Result<Option<D::Buffer<f32>>> {
-    let Some(inside) = &places.inside else { return Ok(weights) };
-    let mut own = device.alloc(inside.len())?;
-    device.copy(inside, &mut own)?;
-    both(device, weights, Some(own))
 }
 
 /// A step before the state has come to a scale.
@@ -388,6 +228,7 @@ impl<D: Device> Model<D> for ElasticModel<D> {
             }
             None => {
                 let first = match &self.start {
+                    Some(start) if number == 0 => start.clone(),
                     Some(start) => carried(self.body.finest(), start, level)?,
                     None => still(level)?,
                 };
@@ -400,7 +241,7 @@ impl<D: Device> Model<D> for ElasticModel<D> {
         let placed = places.placed(&mesh);
         device.field(&placed, &displacements, &places.units(), &mut state.field)?;
         let (level, work) = (number, None);
-        state.on = Some(OnScale { level, mesh, places, first, displacements, work });
+        state.on = Some(OnScale { level, mesh, places, first, work });
         device.synchronize()?;
         state.setup_seconds += began.elapsed().as_secs_f64();
         Ok(())
@@ -442,33 +283,29 @@ impl<D: Device> Model<D> for ElasticModel<D> {
         state: &mut ElasticState<D>,
     ) -> Result<PendingEnergies> {
         let mut clock = Instant::now();
-        if state.on.as_ref().is_some_and(|on| on.work.is_none()) {
-            let work = self.work(device, &mut pull, state)?;
-            if let Some(on) = &mut state.on {
-                on.work = Some(work);
-            }
-            state.setup_seconds += clock.elapsed().as_secs_f64();
+        let ElasticState { affine, moved, field, on, times, setup_seconds, .. } = &mut *state;
+        let Some(on) = on else { return Err(not_refined()) };
+        let level = &self.body.levels()[on.level];
+        if on.work.is_none() {
+            let images = (&moved[..], &*affine, &*field);
+            let (options, pressure, grid) = (&self.options, self.pressure, &self.grid);
+            let work =
+                Work::new(device, (options, pressure), (level, on), images, &mut pull, grid)?;
+            on.work = Some(work);
+            *setup_seconds += clock.elapsed().as_secs_f64();
             clock = Instant::now();
         }
-        let ElasticState { affine, moved, field, on, times, .. } = &mut *state;
-        let Some(OnScale { level, mesh, places, work: Some(work), .. }) = on else {
+        let OnScale { mesh, places, work: Some(work), .. } = on else {
             return Err(not_refined());
         };
-        let Work { mover, nodal, coupling, last, steps, warped, derivatives, force, lattice } =
-            work;
+        let Work { mover, nodal, coupled, curvatures, warped, derivatives, force, lattice } = work;
         let dims = places.grid.dims();
         for (moved, out) in moved.iter().zip(warped.iter_mut()) {
             moved.warp_to(device, field, dims, out)?;
         }
         self.lap(device, &mut clock, &mut times.interpolation)?;
-        *steps += 1;
-        let mut changed = false;
-        if let Some(coupling) = coupling.as_mut().filter(|_| steps.is_multiple_of(LOOK_EVERY)) {
-            let (images, at) = ((&moved[..], &*affine, &*field), (*level, &*mesh, &*places));
-            let now = self.coupled(device, &mut pull, images, at, warped, lattice.as_ref())?;
-            changed = coupling.take(now);
-        }
         let Pull { mut sources, fixed, counts, .. } = pull;
+        let given = counts.given;
         let volume = lattice.as_ref().map_or(sources.counted_volume, |lattice| lattice.volume);
         let mut images = |weights: Option<&D::Buffer<f32>>| {
             let reference = |i: usize| match &*lattice {
@@ -493,15 +330,15 @@ impl<D: Device> Model<D> for ElasticModel<D> {
         let (sample, pressure) = (places.grid.voxel_volume(), self.pressure);
         nodal.gather(device, mesh, places, force, (volume, sample), pressure)?;
         self.lap(device, &mut clock, &mut times.forces)?;
-        if let Some(coupling) = coupling {
-            let (body, forces) = (mover.state(device)?, vectors(&device.download(&nodal.forces)?));
-            let at = At { displacements: body.displacements.clone(), forces };
-            changed |= last.as_ref().is_some_and(|last| coupling.learn(last, &at));
-            if changed {
-                let (level, blocks) = (&self.body.levels()[*level], coupling.blocks()?);
-                *mover = Mover::new(device, level, &self.options, body, Some(&blocks))?;
+        if let Some(coupled) = coupled {
+            let weights = lattice.as_ref().map_or(given, |lattice| lattice.weights.as_ref());
+            let images = Pulling { moved, affine, field, warped, weights, curvatures };
+            let pattern = level.body.pattern();
+            let now = || Coupled::new(device, (mesh, places), &images, self.pressure, pattern);
+            let at = At::of(device, mover.displacements(), &nodal.forces)?;
+            if let Some(blocks) = coupled.look(at, now)? {
+                mover.recouple(device, level, &blocks)?;
             }
-            *last = Some(at);
         }
         // What images say beyond a voxel is not known.
         let most = match self.options.coupling {
@@ -544,14 +381,15 @@ impl<D: Device> Model<D> for ElasticModel<D> {
             true => (field, on.places),
             false => {
                 let places = Places::new(device, &on.mesh, fixed)?;
+                let displacements = device.upload(&planes(&body_state.displacements))?;
                 let mut out = device.alloc(3 * fixed.len())?;
                 let placed = places.placed(&on.mesh);
-                device.field(&placed, on.displacements(), &places.units(), &mut out)?;
+                device.field(&placed, &displacements, &places.units(), &mut out)?;
                 (out, places)
             }
         };
-        if let Some(inside) = &places.inside {
-            outside::extend(device, fixed, inside, &mut field)?;
+        if places.inside.is_some() {
+            outside::extend(device, (&on.mesh, &places), &mut field)?;
         }
         let mut inverse = device.alloc::<f32>(field.len())?;
         device.eval(&(-x(0)), &[&field], &[], None, &mut inverse)?;
@@ -561,44 +399,4 @@ impl<D: Device> Model<D> for ElasticModel<D> {
         let extra = ElasticResult { body, fixed, state, cuts, times, setup_seconds };
         Ok(Found { fields: [field, inverse], settled: false, mended: 0, path: None, extra })
     }
-}
-
-/// Makes the derivative of the energy of images in the displacement of every sample, 1/mm.
-fn forces<D: Device>(
-    device: &D,
-    sources: &mut Sources<'_, D>,
-    images: &[Images<'_, D>],
-    (moved, affine): (&[Moved<D>], &Affine),
-    field: &D::Buffer<f32>,
-    derivatives: &mut [Vec<D::Buffer<f32>>],
-    force: &mut D::Buffer<f32>,
-) -> Result<PendingEnergies> {
-    let mut first = true;
-    let none = std::iter::empty();
-    let energies = sources.evaluate(device, images, none, derivatives, |channels, room| {
-        for (moved, (image, derivative)) in
-            moved[channels.clone()].iter().zip(images[channels].iter().zip(&room[0]))
-        {
-            let from = &moved.image;
-            let m = affine.then(from.grid.to_index()).matrix;
-            let units = [0, 1, 2].map(|r| [0, 1, 2].map(|c| m[(r, c)]));
-            let own = |out: &mut D::Buffer<f32>| {
-                let (values, dims) = (&from.values, from.grid.dims());
-                device
-                    .force_at(derivative, values, dims, &moved.map, field, image.dims, &units, out)
-            };
-            if std::mem::take(&mut first) {
-                own(force)?;
-            } else {
-                let mut more = device.alloc(force.len())?;
-                own(&mut more)?;
-                device.eval_in_place(&(x(0) + x(1)), force, &[&more], &[], None)?;
-            }
-        }
-        Ok(())
-    })?;
-    if first {
-        device.eval_in_place(&constant(0.0), force, &[], &[], None)?;
-    }
-    Ok(energies)
 }

@@ -8,11 +8,11 @@ use crate::model::solver::{LinearOperator, Solution, Solver};
 use crate::multiscale::Motion;
 use rayon::prelude::*;
 use std::sync::{Arc, LazyLock};
+use voxalign_compute::Device;
 use voxalign_compute::ops::elementwise::{Expr, constant, param, x};
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::ops::sparse::Entries;
 use voxalign_compute::ops::tetrahedra::Mesh;
-use voxalign_compute::{Device, DeviceBuffer};
 use voxalign_elasticity::newmark::{HALVINGS, LEAST_RATIO};
 use voxalign_elasticity::{ElasticityError, Factor, Newmark, Sparse, State};
 use voxalign_image::{Matrix3, Vector3, memory};
@@ -28,6 +28,9 @@ const RESIDUAL: f64 = 1e-5;
 
 /// Iterations of a solution, at most.
 const ITERATIONS: usize = 500;
+
+/// What may be left where these do not reach that.
+const MOST_RESIDUAL: f64 = 1e-3;
 
 /// A body on its way, a step at a time.
 pub(super) enum Mover<D: Device> {
@@ -58,6 +61,19 @@ impl<D: Device> Mover<D> {
         }
         OnDevice::new(device, level, method, solver, &state, coupling)
             .map(|m| Self::Device(Box::new(m)))
+    }
+
+    /// Counts on another change of the forces from now on.
+    pub(super) fn recouple(
+        &mut self,
+        device: &D,
+        level: &BodyLevel,
+        coupling: &[Matrix3<f64>],
+    ) -> Result<()> {
+        match self {
+            Self::Host(host) => Ok(host.motion.recouple(coupling)?),
+            Self::Device(on) => on.recouple(device, level, coupling),
+        }
     }
 
     /// The displacements of the vertices, mm.
@@ -159,6 +175,9 @@ static UPDATES: LazyLock<Updates> = LazyLock::new(|| Updates {
 /// On the device, in single precision.
 pub(super) struct OnDevice<D: Device> {
     method: Newmark,
+    /// Of which kind the solver is, and where its matrix has entries.
+    kind: StepSolver,
+    structure: Arc<Structure<D>>,
     solver: Box<dyn Solver<D>>,
     stiffness: SparseMatrix<D>,
     /// The mass of each vertex, kg, three times each; and 1 where it is free.
@@ -227,12 +246,32 @@ fn sparse<D: Device>(
     Ok(SparseMatrix::new(Arc::clone(structure), Entries::Blocks, device.upload_vec(values)?))
 }
 
+/// The solver of steps with a matrix.
+fn solver<D: Device>(
+    device: &D,
+    kind: StepSolver,
+    structure: &Arc<Structure<D>>,
+    effective: Sparse<Matrix3<f64>>,
+) -> Result<Box<dyn Solver<D>>> {
+    let vertices = effective.pattern().vertices();
+    if kind != StepSolver::Inverse {
+        let matrix = sparse(device, structure, &effective)?;
+        return Ok(Box::new(cg(device, matrix, 3, ITERATIONS, RESIDUAL)?));
+    }
+    if vertices > MOST_DENSE {
+        let value = format!("inverse with {vertices} vertices");
+        let remedy = "its inverse is too large; use cg";
+        return Err(RegisterError::option("step-solver", value, remedy));
+    }
+    Ok(Box::new(inverse(device, effective)?))
+}
+
 impl<D: Device> OnDevice<D> {
     fn new(
         device: &D,
         level: &BodyLevel,
         method: Newmark,
-        solver: StepSolver,
+        kind: StepSolver,
         state: &State,
         coupling: Option<&[Matrix3<f64>]>,
     ) -> Result<Self> {
@@ -244,18 +283,6 @@ impl<D: Device> OnDevice<D> {
         let pattern = body.pattern();
         let rows: Vec<u32> = memory::collected(pattern.rows().iter().map(|&r| r as u32))?;
         let structure = Arc::new(Structure::new(device, &rows, pattern.columns())?);
-        let solver: Box<dyn Solver<D>> = match solver {
-            StepSolver::Inverse if n > MOST_DENSE => {
-                let remedy = "its inverse is too large; use cg";
-                let value = format!("inverse with {n} vertices");
-                return Err(RegisterError::option("step-solver", value, remedy));
-            }
-            StepSolver::Inverse => Box::new(inverse(device, effective)?),
-            _ => {
-                let matrix = sparse(device, &structure, &effective)?;
-                Box::new(cg(device, matrix, 3, ITERATIONS, RESIDUAL)?)
-            }
-        };
         let thrice = |of: &dyn Fn(usize) -> f32| {
             let all: Vec<f32> = (0..3 * n).map(|i| of(i % n)).collect();
             device.upload_vec(all)
@@ -264,8 +291,10 @@ impl<D: Device> OnDevice<D> {
         let vectors = || device.alloc::<f32>(3 * n);
         let mut made = Self {
             method,
-            solver,
+            kind,
+            solver: solver(device, kind, &structure, effective)?,
             stiffness: sparse(device, &structure, &stiffness)?,
+            structure,
             mass: thrice(&|i| lumped[i] as f32)?,
             free: thrice(&|i| if fixed.mask()[i] { 0.0 } else { 1.0 })?,
             displacements: device.upload(&planes(&state.displacements))?,
@@ -284,6 +313,15 @@ impl<D: Device> OnDevice<D> {
         Ok(made)
     }
 
+    /// As [`voxalign_elasticity::Motion::recouple`].
+    fn recouple(&mut self, device: &D, level: &BodyLevel, coupling: &[Matrix3<f64>]) -> Result<()> {
+        let BodyLevel { body, fixed, .. } = level;
+        let (stiffness, mass) = (body.stiffness()?, body.lumped_mass()?);
+        let effective = self.method.effective(&stiffness, &mass, Some(coupling), fixed)?;
+        self.solver = solver(device, self.kind, &self.structure, effective)?;
+        Ok(())
+    }
+
     /// As [`voxalign_elasticity::Motion::step_within`].
     fn step(
         &mut self,
@@ -299,16 +337,16 @@ impl<D: Device> OnDevice<D> {
         let (u, v, a) = (&self.displacements, &self.velocities, &self.accelerations);
         device.eval(&UPDATES.damped, &[v, a], &[a4, a5], None, damped)?;
         device.eval(&UPDATES.through, &[&*damped, u], &[stiffness_damping], None, through)?;
-        let mut product = device.alloc(self.elastic.len())?;
-        self.stiffness.product(device, through, &mut product)?;
-        let inputs = [forces, &product, v, a, &*damped, &self.mass, &self.free];
+        // Room that gets the forces of the strain at the end of the step.
+        self.stiffness.product(device, through, &mut self.elastic)?;
+        let inputs = [forces, &self.elastic, v, a, &*damped, &self.mass, &self.free];
         let params = [a2, a3, mass_damping];
         device.eval(&UPDATES.right, &inputs, &params, None, right)?;
         let solution = self.solver.solve(right, &mut self.increments)?;
         self.residual = solution.residual;
         let residual = solution.residual.unwrap_or(0.0);
-        if residual.is_nan() || residual > 100.0 * RESIDUAL {
-            return Err(ElasticityError::Residual { residual, most: RESIDUAL }.into());
+        if residual.is_nan() || residual > MOST_RESIDUAL {
+            return Err(ElasticityError::Residual { residual, most: MOST_RESIDUAL }.into());
         }
         let farthest = match most.is_finite() {
             true => {

@@ -213,17 +213,11 @@ pub struct Elastic {
 }
 
 impl Elastic {
-    /// The pressure, kPa, by which the energy of images that are compared so is multiplied.
-    ///
-    /// Those that are usual let a soft tissue of 1 kPa follow edges of images between 0 and 1, and hold what is between them.
+    /// The pressure, kPa, by which the energy of images that are compared so is multiplied: what was given, or what is
+    /// [usual](Similarity::pressure).
     #[must_use]
     pub fn pressure(&self, similarity: &Similarity) -> f64 {
-        self.force_scale.unwrap_or(match similarity {
-            Similarity::Ssd(_) => 12.0,
-            Similarity::Lncc(_) => 0.5,
-            Similarity::Mi(_) | Similarity::Nmi(_) => 0.05,
-            _ => 1.0,
-        })
+        self.force_scale.unwrap_or_else(|| similarity.pressure())
     }
 
     /// The numbers of the motion.
@@ -254,5 +248,25 @@ mod tests {
         for bad in ["", "0.25", "0.25,0.4", "0.1,0.5", "a,b", "0.25,0.5,1", "inf,0.5"] {
             assert!(bad.parse::<NewmarkWeights>().is_err(), "{bad}");
         }
+    }
+
+    /// What the help says of the usual pressures is what they are.
+    #[test]
+    fn usual_pressures_are_those_that_are_said() {
+        let all = Elastic::USUAL.parameters();
+        let said = all.iter().find(|p| p.name == "force_scale").unwrap().default.clone();
+        let pressures: Vec<(Vec<&str>, f64)> = said
+            .split("; ")
+            .map(|part| part.split_once(": ").unwrap())
+            .map(|(names, value)| (names.split(" and ").collect(), value.parse().unwrap()))
+            .collect();
+        let of = |name: &str| pressures.iter().find(|(names, _)| names.contains(&name));
+        for similarity in Similarity::ALL.iter().filter(|s| s.has_energy()) {
+            let expected = of(similarity.name()).or(of("others")).unwrap().1;
+            assert_eq!(Elastic::USUAL.pressure(similarity), expected, "{}", similarity.name());
+            let given = Elastic { force_scale: Some(7.0), ..Elastic::USUAL };
+            assert_eq!(given.pressure(similarity), 7.0);
+        }
+        assert_eq!(pressures.len(), 4, "{said}");
     }
 }

@@ -1,10 +1,10 @@
 //! The displacement outside of a mesh.
 
+use super::body::{DeviceMesh, Places};
 use crate::error::Result;
+use voxalign_compute::Device;
 use voxalign_compute::ops::elementwise::{param, select, x};
 use voxalign_compute::ops::filter::GaussianMethod;
-use voxalign_compute::{Device, DeviceBuffer};
-use voxalign_image::Grid;
 
 /// The standard deviation of the Gaussian by which a displacement falls off outside of a mesh, mm: at twice that it is a twentieth of what it
 /// is at a flat border, at thrice nothing.
@@ -13,23 +13,23 @@ pub const FALL_OFF_MM: f64 = 10.0;
 /// Weights below this are those of no neighbour inside.
 const LEAST: f32 = 1e-6;
 
-/// Continues a field outside of where `inside` is 1: near it with the mean of what is inside around there, farther away less and less
+/// Continues a field outside of a mesh: near it with the mean of what is inside around there, farther away less and less
 /// of it. Finer and finer means between what is inside and the continuation make it continuous at the border.
 ///
 /// # Errors
 /// Memory that runs out.
 pub(super) fn extend<D: Device>(
     device: &D,
-    grid: &Grid,
-    inside: &D::Buffer<f32>,
+    (mesh, places): (&DeviceMesh<D>, &Places<D>),
     field: &mut D::Buffer<f32>,
 ) -> Result<()> {
-    let (dims, spacing, n) = (grid.dims(), grid.spacing(), inside.len());
+    let grid = &places.grid;
+    let (dims, spacing, n) = (grid.dims(), grid.spacing(), grid.len());
     let smallest = spacing.into_iter().fold(f64::MAX, f64::min);
-    let thrice = {
-        let one = device.download(inside)?;
-        device.upload_vec([&one[..], &one[..], &one[..]].concat())?
-    };
+    // 1 in the mesh, else 0, for each component.
+    let mut thrice = device.alloc::<f32>(3 * n)?;
+    let ones = device.upload(&vec![1.0f32; 3 * mesh.vertices])?;
+    device.to_samples(&places.placed(mesh), &ones, &mut thrice)?;
     let sigmas = |width: f64| [0, 1, 2].map(|a| if dims[a] > 1 { width / spacing[a] } else { 0.0 });
     let wide = sigmas(FALL_OFF_MM);
     // 0 outside, as the mesh has no displacement there.

@@ -1,5 +1,7 @@
+use super::force::NodalForces;
 use super::*;
 use crate::attachment::ChannelSimilarity;
+use crate::model::Sources;
 use crate::similarity::Similarity;
 use voxalign_compute::Memory;
 use voxalign_compute::cpu::Cpu;
