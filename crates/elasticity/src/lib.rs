@@ -36,6 +36,7 @@
 
 pub mod assembly;
 pub mod boxes;
+pub mod cut;
 pub mod element;
 pub mod error;
 pub mod factor;
@@ -46,10 +47,12 @@ pub mod newmark;
 pub mod quality;
 pub mod snap;
 pub mod sparse;
+pub mod spectrum;
 pub mod strain;
 
 pub use assembly::{Body, Fixed};
 pub use boxes::TetraBox;
+pub use cut::Cut;
 pub use element::Element;
 pub use error::{ElasticityError, Result};
 pub use factor::{Factor, equilibrium};

@@ -10,6 +10,7 @@
 //! `a5 = h/2 (gamma / beta - 2)`, for a time step `h`. Forces that change with the increment, `f' = f - G d`, put `G` beside the stiffness.
 
 use crate::assembly::{Body, Fixed};
+use crate::cut::{Cut, Next};
 use crate::error::{ElasticityError, Result};
 use crate::factor::Factor;
 use crate::sparse::{Sparse, dot};
@@ -17,12 +18,6 @@ use crate::strain::LeastRatio;
 use nalgebra::Matrix3;
 use std::sync::Arc;
 use voxalign_image::{Vector3, memory};
-
-/// A tetrahedron below this part of its volume at rest cuts a step.
-pub const LEAST_RATIO: f64 = 0.05;
-
-/// How often a step is halved at most.
-pub const HALVINGS: u32 = 10;
 
 /// The time step, the numbers of the method, and the damping.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -122,12 +117,12 @@ pub struct State {
 }
 
 /// What a step did.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Step {
     /// The tetrahedron that lost most of its volume since rest.
     pub least: LeastRatio,
-    /// How often the step was halved so that no tetrahedron inverts; 0 where it was made as it is.
-    pub halvings: u32,
+    /// By how much it was shortened so that no tetrahedron inverts.
+    pub cut: Cut,
 }
 
 /// A body that moves, with the factor of its steps.
@@ -213,12 +208,15 @@ impl Motion {
         self.start(zeros.clone(), zeros, forces)
     }
 
-    /// One step under forces at its end, mN. Where it would leave a tetrahedron with less than [`LEAST_RATIO`] of its volume at rest,
+    /// One step under forces at its end, mN. Where it would leave many tetrahedra with less than [`LEAST_RATIO`] of their volume at rest,
     /// it is halved until it does not: displacements go that part of the way, velocities are that part of what they would be, and
-    /// accelerations follow from the equation of motion.
+    /// accelerations follow from the equation of motion. Where it would leave few so, the vertices of these alone are
+    /// [held](Cut).
+    ///
+    /// [`LEAST_RATIO`]: crate::cut::LEAST_RATIO
     ///
     /// # Errors
-    /// [`ElasticityError::Inverts`] where ten halvings are not enough; the state is then as it was. The errors of [`Factor::solve`].
+    /// [`ElasticityError::Inverts`] where that is not enough; the state is then as it was. The errors of [`Factor::solve`].
     ///
     /// # Panics
     /// Where there is not one force for each vertex.
@@ -239,22 +237,29 @@ impl Motion {
         forces: &[Vector3<f64>],
         most: f64,
     ) -> Result<Step> {
-        let increments = self.increments(state, forces)?;
-        let farthest = increments.iter().map(|d| d.norm()).fold(0.0, f64::max);
-        let (mut part, mut halvings) = (if farthest > most { most / farthest } else { 1.0 }, 0);
+        let (tetrahedra, vertices) = (self.body.mesh().tetrahedra(), self.mass.len());
+        let mut cut = Cut::default();
+        let mut increments = self.increments(state, forces, &cut)?;
         loop {
-            let way = state.displacements.iter().zip(&increments).map(|(u, d)| u + d * part);
+            let farthest = increments.iter().map(|d| d.norm()).fold(0.0, f64::max);
+            let within = if farthest > most { most / farthest } else { 1.0 };
+            let part = within * cut.part();
+            let way = state.displacements.iter().zip(&increments).enumerate();
+            let way = way.map(|(i, (u, d))| u + d * (part * cut.own(i)));
             let displacements = memory::collected(way)?;
-            let least = self.body.least_ratio(&displacements)?;
-            if least.ratio >= LEAST_RATIO {
-                self.finish(state, displacements, &increments, part, forces)?;
-                return Ok(Step { least, halvings });
+            let ratios = self.body.volume_ratios(&displacements)?;
+            match cut.look(tetrahedra, &ratios, vertices)? {
+                Next::Shorter => {}
+                Next::Again => increments = self.increments(state, forces, &cut)?,
+                Next::Serves => {
+                    self.finish(state, displacements, &increments, part, forces)?;
+                    let rates = state.velocities.iter_mut().zip(&mut state.accelerations);
+                    for (_, (v, a)) in rates.enumerate().filter(|(i, _)| cut.holds(*i)) {
+                        (*v, *a) = (Vector3::zeros(), Vector3::zeros());
+                    }
+                    return Ok(Step { least: LeastRatio::of(&ratios), cut });
+                }
             }
-            if halvings == HALVINGS {
-                let LeastRatio { ratio, tetrahedron } = least;
-                return Err(ElasticityError::Inverts { tetrahedron, ratio, halvings });
-            }
-            (part, halvings) = (part / 2.0, halvings + 1);
         }
     }
 
@@ -274,19 +279,28 @@ impl Motion {
         Ok(0.5 * dot(&state.displacements, &forces))
     }
 
-    /// The norm of the force out of balance, `f - K u`, of vertices that are not fixed, mN.
+    /// The norm of the force out of balance, `f - K u`, of vertices that are not fixed and were not held in the last step, mN.
     ///
     /// # Errors
     /// [`ElasticityError::OutOfMemory`].
-    pub fn imbalance(&self, state: &State, forces: &[Vector3<f64>]) -> Result<f64> {
-        let held = self.stiffness.product(&state.displacements)?;
-        let mut left = memory::collected(forces.iter().zip(held).map(|(f, k)| f - k))?;
+    pub fn imbalance(&self, state: &State, forces: &[Vector3<f64>], cut: &Cut) -> Result<f64> {
+        let elastic = self.stiffness.product(&state.displacements)?;
+        let of = |(i, (f, k)): (usize, (&Vector3<f64>, Vector3<f64>))| match cut.holds(i) {
+            true => Vector3::zeros(),
+            false => f - k,
+        };
+        let mut left = memory::collected(forces.iter().zip(elastic).enumerate().map(of))?;
         self.fixed.clear(&mut left);
         Ok(dot(&left, &left).sqrt())
     }
 
     /// The increments of the displacements of a whole step.
-    fn increments(&self, state: &State, forces: &[Vector3<f64>]) -> Result<Vec<Vector3<f64>>> {
+    fn increments(
+        &self,
+        state: &State,
+        forces: &[Vector3<f64>],
+        cut: &Cut,
+    ) -> Result<Vec<Vector3<f64>>> {
         let [_, _, a2, a3, a4, a5] = self.constants;
         let Newmark { mass_damping, stiffness_damping, .. } = self.method;
         let moving = || state.velocities.iter().zip(&state.accelerations);
@@ -299,6 +313,9 @@ impl Motion {
         let right = forces.iter().zip(elastic).zip(inertial).map(|((f, k), m)| f + k + m);
         let mut right = memory::collected(right)?;
         self.fixed.clear(&mut right);
+        for (_, right) in right.iter_mut().enumerate().filter(|(i, _)| cut.holds(*i)) {
+            *right = Vector3::zeros();
+        }
         self.factor.solve(&right)
     }
 

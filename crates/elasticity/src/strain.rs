@@ -46,6 +46,23 @@ pub struct LeastRatio {
     pub tetrahedron: usize,
 }
 
+impl LeastRatio {
+    /// Of the volumes of all tetrahedra over those at rest.
+    #[must_use]
+    pub fn of(ratios: &[f64]) -> Self {
+        let mut least = Self { ratio: f64::INFINITY, tetrahedron: 0 };
+        for (tetrahedron, &ratio) in ratios.iter().enumerate() {
+            if ratio.is_nan() {
+                return Self { ratio, tetrahedron };
+            }
+            if ratio < least.ratio {
+                least = Self { ratio, tetrahedron };
+            }
+        }
+        least
+    }
+}
+
 impl Body {
     /// The strain of each tetrahedron for a displacement of each vertex, mm.
     ///
@@ -84,16 +101,7 @@ impl Body {
     /// # Errors
     /// [`ElasticityError::OutOfMemory`](crate::ElasticityError::OutOfMemory).
     pub fn least_ratio(&self, displacements: &[Vector3<f64>]) -> Result<LeastRatio> {
-        let mut least = LeastRatio { ratio: f64::INFINITY, tetrahedron: 0 };
-        for (tetrahedron, ratio) in self.volume_ratios(displacements)?.into_iter().enumerate() {
-            if ratio.is_nan() {
-                return Ok(LeastRatio { ratio, tetrahedron });
-            }
-            if ratio < least.ratio {
-                least = LeastRatio { ratio, tetrahedron };
-            }
-        }
-        Ok(least)
+        Ok(LeastRatio::of(&self.volume_ratios(displacements)?))
     }
 
     fn strain(&self, e: usize, displacements: &[Vector3<f64>]) -> [f64; 6] {

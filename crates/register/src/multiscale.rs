@@ -187,11 +187,20 @@ pub struct Motion {
     /// The norm of the unbalanced force, mN.
     #[serde(deserialize_with = "null_is_nan")]
     pub unbalanced_force: f64,
+    /// The norm of the forces of images that are a voxel off, mN.
+    #[serde(default, deserialize_with = "null_is_nan")]
+    pub voxel_force: f64,
+    /// The energy that such forces have, µJ.
+    #[serde(default, deserialize_with = "null_is_nan")]
+    pub voxel_energy: f64,
     /// The smallest Jacobian: of an element's volume to that at rest.
     #[serde(deserialize_with = "null_is_nan")]
     pub least_jacobian: f64,
     /// The number of times that the step was halved.
     pub cuts: usize,
+    /// The number of vertices that went a shorter way than the others, so that no element inverts.
+    #[serde(default)]
+    pub held: usize,
 }
 
 /// The record of a scale.
@@ -474,8 +483,17 @@ mod tests {
         fn motion(&self, _: &Still) -> Option<Motion> {
             let kinetic_energy = 1.0 / f64::from(self.made);
             let (strain_energy, unbalanced_force) = (1.0 - kinetic_energy, f64::NAN);
-            let (least_jacobian, cuts) = (0.9, 1);
-            Some(Motion { kinetic_energy, strain_energy, unbalanced_force, least_jacobian, cuts })
+            let (voxel_force, voxel_energy, least_jacobian, cuts, held) = (3.0, 1.0, 0.9, 1, 0);
+            Some(Motion {
+                kinetic_energy,
+                strain_energy,
+                unbalanced_force,
+                voxel_force,
+                voxel_energy,
+                least_jacobian,
+                cuts,
+                held,
+            })
         }
     }
 

@@ -2,12 +2,13 @@
 
 use super::materials::read_materials;
 use super::mesh::{MeshOptions, Meshed};
+use crate::Silent;
 use crate::error::{Error, Result};
 use crate::listener::{Listener, reading};
 use std::path::PathBuf;
 use std::sync::Arc;
 use voxalign_elasticity::{Body, ElasticityError, Fixed, Material, Materials, TetraBox};
-use voxalign_image::Grid;
+use voxalign_image::{Grid, TetraMesh};
 use voxalign_options::text;
 use voxalign_register::model::elastic::{BodyLevel, ElasticBody, Tissue};
 use voxalign_report::MaterialRecord;
@@ -104,7 +105,30 @@ impl Of<'_> {
                 rows.iter().filter_map(|&(label, material)| Some((label?, material))).collect(),
             ),
         };
-        let body = Body::new(of_mesh, &materials).map_err(|e| {
+        let (body, held) = self.held(of_mesh, mesh, &materials, listener)?;
+        if held.mask().iter().all(|held| *held) {
+            return Err(Error::input(text!(
+                "all {} vertices of the mesh are held, so that nothing moves; hold fewer by `fix_label` or `fix_nodes`",
+                held.mask().len()
+            )));
+        }
+        let coarse = self.coarse(mesh, fixed, &materials);
+        let body = ElasticBody::new(body, held, cells);
+        let body = match coarse {
+            Some(coarse) => body.with_level(coarse),
+            None => body,
+        };
+        Ok(Made { body, materials: records, remarks })
+    }
+    /// A body of a mesh, and which of its vertices are held.
+    fn held(
+        &self,
+        of_mesh: TetraMesh,
+        mesh: &MeshOptions,
+        materials: &Materials,
+        listener: &dyn Listener,
+    ) -> Result<(Body, Fixed)> {
+        let body = Body::new(of_mesh, materials).map_err(|e| {
             use ElasticityError::{NoMaterial, RepeatedLabel};
             let of_table = matches!(e, NoMaterial { .. } | RepeatedLabel { .. });
             let file = match self {
@@ -126,23 +150,15 @@ impl Of<'_> {
             let of = Fixed::vertices(body.mesh(), &nodes).map_err(Error::from);
             held = held.or(&of.map_err(|e| e.at(format!("'{}'", path.display())))?);
         }
-        if held.mask().iter().all(|held| *held) {
-            return Err(Error::input(text!(
-                "all {} vertices of the mesh are held, so that nothing moves; hold fewer by `fix_label` or `fix_nodes`",
-                held.mask().len()
-            )));
-        }
-        let coarse = match (&cells, mesh.spacing()) {
-            (Some(_), Some(spacing)) if held.is_free() && rows.len() == 1 => {
-                Some(level(fixed, COARSER * spacing, &materials, 2)?)
-            }
-            _ => None,
-        };
-        let body = ElasticBody::new(body, held, cells);
-        let body = match coarse {
-            Some(coarse) => body.with_level(coarse),
-            None => body,
-        };
-        Ok(Made { body, materials: records, remarks })
+        Ok((body, held))
+    }
+
+    /// A coarser mesh for coarse scales, where one can be made: a mask may be too thin for it, or a label that is held not be in it.
+    fn coarse(&self, mesh: &MeshOptions, fixed: &Grid, materials: &Materials) -> Option<BodyLevel> {
+        let coarser = mesh.coarser(COARSER)?;
+        let Meshed { mesh, cells, .. } = coarser.made(fixed, &Silent).ok()?;
+        let (body, fixed) = self.held(mesh, &coarser, materials, &Silent).ok()?;
+        let moves = fixed.mask().iter().any(|held| !held);
+        moves.then(|| BodyLevel { factor: 2, body: Arc::new(body), fixed, cells })
     }
 }

@@ -5,7 +5,7 @@ use voxalign_elasticity::LeastRatio;
 use voxalign_image::memory;
 use voxalign_options::text;
 use voxalign_register::limits::ELASTIC;
-use voxalign_register::model::elastic::{Elastic, ElasticResult, at_rest};
+use voxalign_register::model::elastic::{Elastic, ElasticResult, Held, at_rest};
 use voxalign_register::multiscale::{Course, ScaleRecord};
 use voxalign_register::{Check, Remedy, Verdict};
 
@@ -28,6 +28,8 @@ pub struct Measures {
     pub at_rest: bool,
     /// How often a step was halved.
     pub cuts: usize,
+    /// Where vertices were held back.
+    pub held: Held,
 }
 
 /// The norm of a strain: the root of the sum of the squares of all nine components of the tensor.
@@ -64,6 +66,7 @@ impl Measures {
             least,
             at_rest,
             cuts: body.cuts,
+            held: body.held,
         })
     }
 
@@ -99,6 +102,13 @@ impl Measures {
                 self.cuts
             ));
         }
+        if self.held.steps > 0 {
+            verdict.remarks.push(text!(
+                "in {} steps, vertices of tetrahedra that would have inverted were held back, {} of them in the last one: look at                  `volume_ratio` in the mesh there; a larger spacing of the mesh, a smaller `force_scale` or a stiffer material                  makes that rarer",
+                self.held.steps,
+                self.held.vertices
+            ));
+        }
         verdict
     }
 }
@@ -117,6 +127,7 @@ mod tests {
             largest_von_mises: 1.0,
             at_rest: true,
             cuts: 0,
+            held: Held::default(),
         }
     }
 
@@ -144,11 +155,13 @@ mod tests {
             let bad = of(&Measures { least, ..measures() });
             assert!(!bad.good && bad.checks[0].remedy_code == Some(Remedy::Smoother), "{ratio}");
         }
-        let odd = Measures { at_rest: false, largest_strain: 0.6, cuts: 2, ..measures() };
+        let held = Held { steps: 3, vertices: 8 };
+        let odd = Measures { at_rest: false, largest_strain: 0.6, cuts: 2, held, ..measures() };
         let said = of(&odd);
         let remarks: Vec<_> = said.remarks.iter().map(ToString::to_string).collect();
-        assert!(said.good && remarks.len() == 3, "{remarks:?}");
+        assert!(said.good && remarks.len() == 4, "{remarks:?}");
         assert!(remarks[0].contains("did not come to rest") && remarks[1].contains("0.60"));
         assert!(remarks[2].contains("halved 2 times"));
+        assert!(remarks[3].contains("in 3 steps") && remarks[3].contains("8 of them"));
     }
 }

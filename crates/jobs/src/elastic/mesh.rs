@@ -94,6 +94,14 @@ impl MeshOptions {
         self.mesh.is_none().then(|| self.mesh_spacing.unwrap_or(USUAL_SPACING_MM))
     }
 
+    /// The same mesh with cells that are so many times as large, where it is one that is made.
+    pub(super) fn coarser(&self, times: f64) -> Option<Self> {
+        let spacing = self.spacing()?;
+        // Vertices that numbers name are of one mesh.
+        let mesh_spacing = self.fix_nodes.is_none().then_some(times * spacing)?;
+        Some(Self { mesh_spacing: Some(mesh_spacing), ..self.clone() })
+    }
+
     /// All files that are read.
     pub(super) fn files(&self) -> Vec<Input<'_>> {
         let all = [

@@ -129,6 +129,7 @@ mod tests {
             fixed: level.fixed.clone(),
             state: State { displacements, velocities, accelerations },
             cuts: 0,
+            held: Default::default(),
             times: Default::default(),
             setup_seconds: 0.0,
         };

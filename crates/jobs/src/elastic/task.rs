@@ -78,7 +78,7 @@ impl<'a> OfBody<'a> {
         // One that is not exact leaves a residual.
         let left = scales.iter().any(|s| s.residual.is_some());
         let solver = match elastic.step_solver {
-            StepSolver::Auto if left => StepSolver::Cg,
+            StepSolver::Auto if left => StepSolver::Chebyshev,
             StepSolver::Auto => StepSolver::Direct,
             solver => solver,
         };

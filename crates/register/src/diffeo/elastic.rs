@@ -88,7 +88,7 @@ impl ElasticSetting {
     #[must_use]
     pub fn on_gpu(mut self) -> Self {
         if self.elastic.step_solver == StepSolver::Auto {
-            self.elastic.step_solver = StepSolver::Cg;
+            self.elastic.step_solver = StepSolver::Chebyshev;
         }
         self
     }

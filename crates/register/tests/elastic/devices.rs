@@ -23,6 +23,7 @@ fn a_gpu_and_the_cpu_agree() {
         (StepSolver::Cg, Force::Consistent, Sampling::All),
         (StepSolver::Inverse, Force::LeastSquares, Sampling::Lattice([16, 16, 14])),
         (StepSolver::Cg, Force::Nodes, Sampling::All),
+        (StepSolver::Chebyshev, Force::Consistent, Sampling::All),
     ] {
         let mut setting = setting(6.0);
         setting.elastic.step_solver = step_solver;
@@ -64,7 +65,9 @@ fn times_of_large_images() {
     setting.multiscale.schedule = Schedule::of(&[(1, 15)]);
     let mut time = |name: &str, run: &dyn Fn(&ElasticSetting) -> (DeformResult, ElasticResult)| {
         for samples in [Sampling::Lattice([20, 20, 15]), Sampling::All] {
-            for step_solver in [StepSolver::Direct, StepSolver::Cg, StepSolver::Inverse] {
+            for step_solver in
+                [StepSolver::Direct, StepSolver::Cg, StepSolver::Chebyshev, StepSolver::Inverse]
+            {
                 for timed in [false, true] {
                     setting.elastic.samples = samples;
                     setting.elastic.step_solver = step_solver;

@@ -36,8 +36,12 @@ pub(super) struct Coupled {
     blocks: Vec<Matrix3<f64>>,
     /// mN mm for each of these.
     unit: f64,
+    /// The norm of the forces of images that are a voxel off, mN, and the energy of these, µJ.
+    pub(super) voxel: [f64; 2],
     /// The factor of the curvatures that is counted on.
     curvature: f64,
+    /// Whether a factor of the curvatures has to be learnt.
+    learns: bool,
     /// Where forces were known last.
     last: Option<At>,
     /// Steps made.
@@ -129,25 +133,41 @@ impl Coupled {
                 });
             }
         }
-        spread(&mut blocks, pattern)?;
         // A sample stands for a voxel, of those that count.
         let unit = pressure * places.grid.voxel_volume();
-        Ok(Self { blocks, unit, curvature: 1.0, last: None, steps: 0 })
+        let voxel = Self::of_a_shift(&blocks, unit, places);
+        spread(&mut blocks, pattern)?;
+        let learns = curvatures.iter().any(Option::is_none);
+        Ok(Self { blocks, unit, voxel, curvature: 1.0, learns, last: None, steps: 0 })
     }
 
-    /// Looks at the forces before a step; the blocks, mN/mm, where other ones have to be counted on from now on. `now` tells how fast forces
+    /// The norm and the energy of forces of images that are shifted by a voxel, whatever the direction: blocks are sums of rows of the whole
+    /// matrix of changes, and so tell the force of a shift exactly.
+    fn of_a_shift(blocks: &[Matrix3<f64>], unit: f64, places: &Places<impl Device>) -> [f64; 2] {
+        let voxel = places.grid.voxel_volume().cbrt();
+        let force = |b: &Matrix3<f64>| unit * voxel * b.trace() / 3.0;
+        let squares: f64 = blocks.iter().map(|b| force(b).powi(2)).sum();
+        [squares.sqrt(), 0.5 * voxel * blocks.iter().map(force).sum::<f64>()]
+    }
+
+    /// Whether it learns from forces and displacements how fast forces change: where no curvature is known.
+    pub(super) fn learns(&self) -> bool {
+        self.learns
+    }
+
+    /// Looks at the forces before a step, where it learns; the blocks, mN/mm, where other ones have to be counted on from now on. `now` tells how fast forces
     /// change there.
     ///
     /// # Errors
     /// Memory that runs out; those of `now`.
     pub(super) fn look(
         &mut self,
-        at: At,
+        at: Option<At>,
         now: impl FnOnce() -> Result<Self>,
     ) -> Result<Option<Vec<Matrix3<f64>>>> {
         self.steps += 1;
         let mut changed = self.steps.is_multiple_of(LOOK_EVERY) && self.take(now()?);
-        if let Some(last) = self.last.replace(at) {
+        if let Some(last) = std::mem::replace(&mut self.last, at) {
             changed |= self.learn(&last);
         }
         changed.then(|| self.blocks()).transpose()

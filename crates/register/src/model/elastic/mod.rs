@@ -16,6 +16,8 @@ mod options;
 mod outside;
 mod rest;
 mod scale;
+mod solvers;
+mod swing;
 #[cfg(test)]
 mod tests;
 
@@ -24,9 +26,9 @@ use crate::attachment::images::{DeviceImage, Moved, both, seen, weights_at};
 use crate::error::Result;
 use crate::multiscale::{Course, Motion as MotionRecord, Scale};
 use crate::similarity::{Images, PendingEnergies};
-use body::{DeviceMesh, Places, carried, planes};
+use body::{DeviceMesh, Places, carried, planes, vectors};
 use coupling::{At, Coupled, Pulling};
-use scale::{OnScale, Work, forces, within};
+use scale::{Lag, OnScale, Work, forces, within};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Instant;
@@ -73,6 +75,15 @@ impl StepTimes {
     }
 }
 
+/// Vertices that were held back where tetrahedra would have inverted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Held {
+    /// The steps in which some were.
+    pub steps: usize,
+    /// How many were in the last step.
+    pub vertices: usize,
+}
+
 /// The body at the end of a registration.
 #[derive(Debug, Clone)]
 pub struct ElasticResult {
@@ -84,6 +95,8 @@ pub struct ElasticResult {
     pub state: State,
     /// How often a step was halved so that no tetrahedron inverts.
     pub cuts: usize,
+    /// In how many steps vertices were held back so that none inverts, and how many in the last one.
+    pub held: Held,
     /// The time that steps took.
     pub times: StepTimes,
     /// The time until the first step, of locating samples and preparing solutions, s.
@@ -117,6 +130,7 @@ pub struct ElasticState<D: Device> {
     on: Option<OnScale<D>>,
     last: Option<MotionRecord>,
     cuts: usize,
+    held: Held,
     times: StepTimes,
     setup_seconds: f64,
 }
@@ -195,6 +209,7 @@ impl<D: Device> Model<D> for ElasticModel<D> {
             on: None,
             last: None,
             cuts: 0,
+            held: Held::default(),
             times: StepTimes::default(),
             setup_seconds: 0.0,
         })
@@ -298,7 +313,12 @@ impl<D: Device> Model<D> for ElasticModel<D> {
         let OnScale { mesh, places, work: Some(work), .. } = on else {
             return Err(not_refined());
         };
-        let Work { mover, nodal, coupled, curvatures, warped, derivatives, force, lattice } = work;
+        let Work { mover, nodal, lag, voxel, curvatures, warped, derivatives, force, lattice } =
+            work;
+        let (coupled, lagging) = match lag {
+            Lag::Coupled(coupled) => (Some(coupled), None),
+            Lag::Lagging(lagging) => (None, Some(lagging)),
+        };
         let dims = places.grid.dims();
         for (moved, out) in moved.iter().zip(warped.iter_mut()) {
             moved.warp_to(device, field, dims, out)?;
@@ -335,7 +355,10 @@ impl<D: Device> Model<D> for ElasticModel<D> {
             let images = Pulling { moved, affine, field, warped, weights, curvatures };
             let pattern = level.body.pattern();
             let now = || Coupled::new(device, (mesh, places), &images, self.pressure, pattern);
-            let at = At::of(device, mover.displacements(), &nodal.forces)?;
+            let at = match coupled.learns() {
+                true => Some(At::of(device, mover.displacements(), &nodal.forces)?),
+                false => None,
+            };
             if let Some(blocks) = coupled.look(at, now)? {
                 mover.recouple(device, level, &blocks)?;
             }
@@ -345,12 +368,21 @@ impl<D: Device> Model<D> for ElasticModel<D> {
             Coupling::Implicit => FARTHEST * places.grid.spacing().into_iter().fold(0.0, f64::max),
             Coupling::Explicit => f64::INFINITY,
         };
-        let motion = mover.step(device, &mesh.mesh(), &nodal.forces, most)?;
+        let made = mover.step(device, &mesh.mesh(), &nodal.forces, most);
+        let mut motion = match lagging {
+            Some(lagging) => {
+                lagging.checked(made, || Ok(vectors(&device.download(mover.displacements())?)))?
+            }
+            None => made?,
+        };
+        [motion.voxel_force, motion.voxel_energy] = *voxel;
         self.lap(device, &mut clock, &mut times.motion)?;
         device.field(&places.placed(mesh), mover.displacements(), &places.units(), field)?;
         self.lap(device, &mut clock, &mut times.displacement)?;
         self.residual = mover.residual();
         state.cuts += motion.cuts;
+        state.held.steps += usize::from(motion.held > 0);
+        state.held.vertices = motion.held;
         state.last = Some(motion);
         Ok(energies)
     }
@@ -373,7 +405,7 @@ impl<D: Device> Model<D> for ElasticModel<D> {
         fixed: &Grid,
         state: ElasticState<D>,
     ) -> Result<Found<D, ElasticResult>> {
-        let ElasticState { field, on, cuts, times, setup_seconds, moved, .. } = state;
+        let ElasticState { field, on, cuts, held, times, setup_seconds, moved, .. } = state;
         drop(moved);
         let Some(on) = on else { return Err(not_refined()) };
         let body_state = on.state(device)?;
@@ -396,7 +428,7 @@ impl<D: Device> Model<D> for ElasticModel<D> {
         let level = &self.body.levels()[on.level];
         let (body, fixed) = (Arc::clone(&level.body), level.fixed.clone());
         let state = body_state;
-        let extra = ElasticResult { body, fixed, state, cuts, times, setup_seconds };
+        let extra = ElasticResult { body, fixed, state, cuts, held, times, setup_seconds };
         Ok(Found { fields: [field, inverse], settled: false, mended: 0, path: None, extra })
     }
 }

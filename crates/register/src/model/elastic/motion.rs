@@ -1,33 +1,23 @@
 //! Steps of a body in time: on the host with a direct solution, or on the device with an iterative one or with a dense inverse.
 
 use super::body::{BodyLevel, planes, vectors};
+use super::solvers::{solver, sparse};
 use super::{Elastic, StepSolver};
 use crate::error::{RegisterError, Result};
-use crate::model::solver::sparse::{SparseMatrix, Structure, cg};
-use crate::model::solver::{LinearOperator, Solution, Solver};
+use crate::model::solver::sparse::{SparseMatrix, Structure};
+use crate::model::solver::{LinearOperator, Solver};
 use crate::multiscale::Motion;
-use rayon::prelude::*;
 use std::sync::{Arc, LazyLock};
 use voxalign_compute::Device;
 use voxalign_compute::ops::elementwise::{Expr, constant, param, x};
 use voxalign_compute::ops::reduce::Reduction;
-use voxalign_compute::ops::sparse::Entries;
 use voxalign_compute::ops::tetrahedra::Mesh;
-use voxalign_elasticity::newmark::{HALVINGS, LEAST_RATIO};
-use voxalign_elasticity::{ElasticityError, Factor, Newmark, Sparse, State};
-use voxalign_image::{Matrix3, Vector3, memory};
+use voxalign_elasticity::cut::{LEAST_RATIO, Next};
+use voxalign_elasticity::{Body, Cut, ElasticityError, Newmark, State};
+use voxalign_image::{Matrix3, memory};
 
 /// Up to so many vertices a direct solution is faster than an iterative one.
 const MOST_DIRECT: usize = 500;
-
-/// Up to so many vertices there may be a dense inverse: of 9 n² numbers.
-const MOST_DENSE: usize = 6000;
-
-/// What is left of a right side by an iterative solution, as a part of its norm.
-const RESIDUAL: f64 = 1e-5;
-
-/// Iterations of a solution, at most.
-const ITERATIONS: usize = 500;
 
 /// What may be left where these do not reach that.
 const MOST_RESIDUAL: f64 = 1e-3;
@@ -50,7 +40,7 @@ impl<D: Device> Mover<D> {
         let (method, vertices) = (options.newmark(), level.body.mesh().vertices().len());
         let solver = match options.step_solver {
             StepSolver::Auto if vertices <= MOST_DIRECT => StepSolver::Direct,
-            StepSolver::Auto => StepSolver::Cg,
+            StepSolver::Auto => StepSolver::Chebyshev,
             solver => solver,
         };
         if solver == StepSolver::Direct {
@@ -134,9 +124,12 @@ impl<D: Device> OnHost<D> {
         Ok(Motion {
             kinetic_energy: self.motion.kinetic_energy(&self.state),
             strain_energy: self.motion.strain_energy(&self.state)?,
-            unbalanced_force: self.motion.imbalance(&self.state, &forces)?,
+            unbalanced_force: self.motion.imbalance(&self.state, &forces, &step.cut)?,
+            voxel_force: 0.0,
+            voxel_energy: 0.0,
             least_jacobian: step.least.ratio,
-            cuts: step.halvings as usize,
+            cuts: step.cut.halvings() as usize,
+            held: step.cut.held(),
         })
     }
 }
@@ -147,6 +140,7 @@ struct Updates {
     through: Expr,
     right: Expr,
     trial: Expr,
+    trial_of_each: Expr,
     acceleration: Expr,
     velocity: Expr,
     balanced: Expr,
@@ -162,6 +156,8 @@ static UPDATES: LazyLock<Updates> = LazyLock::new(|| Updates {
     right: x(6) * (x(0) + x(1) + x(5) * (param(0) * x(2) + param(1) * x(3) + param(2) * x(4))),
     // u + part d
     trial: x(0) + param(0) * x(1),
+    // u + part own d
+    trial_of_each: x(0) + param(0) * x(2) * x(1),
     // a0 d − a2 v − a3 a
     acceleration: param(0) * x(2) - param(1) * x(1) - param(2) * x(0),
     // v + before a + after a'
@@ -172,8 +168,28 @@ static UPDATES: LazyLock<Updates> = LazyLock::new(|| Updates {
     unbalanced: x(2) * (x(1) - x(0)),
 });
 
+/// How a step is cut, on the device: three times each vertex.
+struct Cuts<D: Device> {
+    /// The part of the step of the body that it makes.
+    own: D::Buffer<f32>,
+    /// 0 where it is held, else 1.
+    moves: D::Buffer<f32>,
+}
+
+impl<D: Device> Cuts<D> {
+    fn new(device: &D, cut: &Cut, vertices: usize) -> Result<Self> {
+        let all = |of: &dyn Fn(usize) -> f64| {
+            let all = memory::collected((0..3 * vertices).map(|i| of(i % vertices) as f32))?;
+            Ok::<_, RegisterError>(device.upload_vec(all)?)
+        };
+        let moves = all(&|i| if cut.holds(i) { 0.0 } else { 1.0 })?;
+        Ok(Self { own: all(&|i| cut.own(i))?, moves })
+    }
+}
+
 /// On the device, in single precision.
 pub(super) struct OnDevice<D: Device> {
+    body: Arc<Body>,
     method: Newmark,
     /// Of which kind the solver is, and where its matrix has entries.
     kind: StepSolver,
@@ -195,75 +211,6 @@ pub(super) struct OnDevice<D: Device> {
     least: D::Buffer<f64>,
     norms: D::Buffer<f64>,
     residual: Option<f64>,
-}
-
-/// A product with the inverse of a matrix.
-struct Inverse<D: Device> {
-    device: D,
-    matrix: D::Buffer<f32>,
-    size: usize,
-}
-
-impl<D: Device> Solver<D> for Inverse<D> {
-    fn solve(&mut self, f: &D::Buffer<f32>, v: &mut D::Buffer<f32>) -> Result<Solution> {
-        self.device.dense_product(&self.matrix, self.size, f, v)?;
-        Ok(Solution { iterations: 1, residual: None })
-    }
-
-    fn residual(&mut self, _: &D::Buffer<f32>, _: &D::Buffer<f32>) -> Result<Option<f64>> {
-        Ok(None)
-    }
-}
-
-/// The inverse of a matrix, row by row, in the order that vectors have on a device.
-fn inverse<D: Device>(device: &D, matrix: Sparse<Matrix3<f64>>) -> Result<Inverse<D>> {
-    let n = matrix.pattern().vertices();
-    let size = 3 * n;
-    let factor = Factor::new(matrix)?;
-    let mut all: Vec<f32> = memory::zeroed(size * size)?;
-    all.par_chunks_mut(size).enumerate().try_for_each(|(row, out)| {
-        let mut unit = memory::filled(n, Vector3::zeros())?;
-        unit[row % n][row / n] = 1.0;
-        let column = factor.solve(&unit)?;
-        for (a, out) in out.chunks_exact_mut(n).enumerate() {
-            out.iter_mut().zip(&column).for_each(|(out, c)| *out = c[a] as f32);
-        }
-        Ok::<(), RegisterError>(())
-    })?;
-    let matrix = device.upload_vec(all)?;
-    Ok(Inverse { device: device.clone(), matrix, size })
-}
-
-/// The matrix on a device.
-fn sparse<D: Device>(
-    device: &D,
-    structure: &Arc<Structure<D>>,
-    matrix: &Sparse<Matrix3<f64>>,
-) -> Result<SparseMatrix<D>> {
-    let blocks = matrix.values();
-    let entry = |k: usize| blocks.iter().map(move |block| block[(k / 3, k % 3)] as f32);
-    let values: Vec<f32> = memory::collected((0..9).flat_map(entry))?;
-    Ok(SparseMatrix::new(Arc::clone(structure), Entries::Blocks, device.upload_vec(values)?))
-}
-
-/// The solver of steps with a matrix.
-fn solver<D: Device>(
-    device: &D,
-    kind: StepSolver,
-    structure: &Arc<Structure<D>>,
-    effective: Sparse<Matrix3<f64>>,
-) -> Result<Box<dyn Solver<D>>> {
-    let vertices = effective.pattern().vertices();
-    if kind != StepSolver::Inverse {
-        let matrix = sparse(device, structure, &effective)?;
-        return Ok(Box::new(cg(device, matrix, 3, ITERATIONS, RESIDUAL)?));
-    }
-    if vertices > MOST_DENSE {
-        let value = format!("inverse with {vertices} vertices");
-        let remedy = "its inverse is too large; use cg";
-        return Err(RegisterError::option("step-solver", value, remedy));
-    }
-    Ok(Box::new(inverse(device, effective)?))
 }
 
 impl<D: Device> OnDevice<D> {
@@ -290,10 +237,11 @@ impl<D: Device> OnDevice<D> {
         let tetrahedra = body.mesh().tetrahedra().len();
         let vectors = || device.alloc::<f32>(3 * n);
         let mut made = Self {
+            body: Arc::clone(body),
             method,
             kind,
             solver: solver(device, kind, &structure, effective)?,
-            stiffness: sparse(device, &structure, &stiffness)?,
+            stiffness: sparse(device, &structure, stiffness.values())?,
             structure,
             mass: thrice(&|i| lumped[i] as f32)?,
             free: thrice(&|i| if fixed.mask()[i] { 0.0 } else { 1.0 })?,
@@ -342,34 +290,51 @@ impl<D: Device> OnDevice<D> {
         let inputs = [forces, &self.elastic, v, a, &*damped, &self.mass, &self.free];
         let params = [a2, a3, mass_damping];
         device.eval(&UPDATES.right, &inputs, &params, None, right)?;
-        let solution = self.solver.solve(right, &mut self.increments)?;
-        self.residual = solution.residual;
-        let residual = solution.residual.unwrap_or(0.0);
-        if residual.is_nan() || residual > MOST_RESIDUAL {
-            return Err(ElasticityError::Residual { residual, most: MOST_RESIDUAL }.into());
-        }
-        let farthest = match most.is_finite() {
-            true => {
-                device.field_norms(&self.increments, [1.0; 3], &mut self.norms)?;
-                device.download(&self.norms)?[0]
-            }
-            false => 0.0,
-        };
-        let within = if farthest > most { most / farthest } else { 1.0 };
-        let (mut part, mut halvings) = (within as f32, 0);
+        let (tetrahedra, vertices) =
+            (self.body.mesh().tetrahedra(), self.body.mesh().vertices().len());
+        let (mut cut, mut cuts, mut solves) = (Cut::default(), None, true);
+        let mut within = 1.0;
         let trial = through;
-        let least = loop {
-            device.eval(&UPDATES.trial, &[u, &self.increments], &[part], None, trial)?;
+        let (part, least) = loop {
+            if std::mem::take(&mut solves) {
+                let solution = self.solver.solve(right, &mut self.increments)?;
+                self.residual = solution.residual;
+                let residual = solution.residual.unwrap_or(0.0);
+                if residual.is_nan() || residual > MOST_RESIDUAL {
+                    return Err(ElasticityError::Residual { residual, most: MOST_RESIDUAL }.into());
+                }
+                if most.is_finite() {
+                    device.field_norms(&self.increments, [1.0; 3], &mut self.norms)?;
+                    let farthest = device.download(&self.norms)?[0];
+                    within = if farthest > most { most / farthest } else { 1.0 };
+                }
+            }
+            let part = (within * cut.part()) as f32;
+            let increments = &self.increments;
+            match &cuts {
+                None => device.eval(&UPDATES.trial, &[u, increments], &[part], None, trial)?,
+                Some(Cuts { own, .. }) => {
+                    let inputs = [u, increments, own];
+                    device.eval(&UPDATES.trial_of_each, &inputs, &[part], None, trial)?;
+                }
+            }
             device.ratios(mesh, trial, &mut self.ratios, &mut self.least)?;
-            let least = device.download(&self.least)?;
-            if least[0] >= LEAST_RATIO {
-                break least[0];
+            let least = device.download(&self.least)?[0];
+            if least >= LEAST_RATIO {
+                break (part, least);
             }
-            if halvings == HALVINGS {
-                let (tetrahedron, ratio) = (least[1] as usize, least[0]);
-                return Err(ElasticityError::Inverts { tetrahedron, ratio, halvings }.into());
+            let ratios = device.download(&self.ratios)?;
+            let ratios: Vec<f64> = memory::collected(ratios.iter().map(|&r| f64::from(r)))?;
+            solves = match cut.look(tetrahedra, &ratios, vertices)? {
+                Next::Serves => break (part, least),
+                Next::Shorter => false,
+                Next::Again => true,
+            };
+            if cut.held() > 0 {
+                let made = Cuts::new(device, &cut, vertices)?;
+                device.eval_in_place(&(x(0) * x(1)), right, &[&made.moves], &[], None)?;
+                cuts = Some(made);
             }
-            (part, halvings) = (part / 2.0, halvings + 1);
         };
         let (new_a, new_v) = (damped, right);
         let params = [a0, a2, a3];
@@ -390,10 +355,18 @@ impl<D: Device> OnDevice<D> {
             let out = &mut self.accelerations;
             device.eval(&UPDATES.balanced, &inputs, &[mass_damping], None, out)?;
         }
+        if let Some(Cuts { moves, .. }) = &cuts {
+            for rates in [&mut self.velocities, &mut self.accelerations] {
+                device.eval_in_place(&(x(0) * x(1)), rates, &[moves], &[], None)?;
+            }
+        }
         self.stiffness.product(device, &self.displacements, &mut self.elastic)?;
-        let inputs = [&self.elastic, forces, &self.free];
-        device.eval(&UPDATES.unbalanced, &inputs, &[], None, spare)?;
-        device.eval(&(x(0) * x(1)), &[&self.mass, &self.velocities], &[], None, other)?;
+        let (free, times) = (&self.free, x(0) * x(1));
+        device.eval(&UPDATES.unbalanced, &[&self.elastic, forces, free], &[], None, spare)?;
+        device.eval(&times, &[&self.mass, &self.velocities], &[], None, other)?;
+        if let Some(Cuts { moves, .. }) = &cuts {
+            device.eval_in_place(&times, spare, &[moves], &[], None)?;
+        }
         let inputs = [&*other, &self.velocities, &self.displacements, &self.elastic, &*spare];
         let sums = [Reduction::Dot(0, 1), Reduction::Dot(2, 3), Reduction::SumSquares(4)];
         let sums = device.reduce(&inputs, &sums)?;
@@ -401,8 +374,11 @@ impl<D: Device> OnDevice<D> {
             kinetic_energy: 0.5 * sums[0],
             strain_energy: 0.5 * sums[1],
             unbalanced_force: sums[2].sqrt(),
+            voxel_force: 0.0,
+            voxel_energy: 0.0,
             least_jacobian: least,
-            cuts: halvings as usize,
+            cuts: cut.halvings() as usize,
+            held: cut.held(),
         })
     }
 }

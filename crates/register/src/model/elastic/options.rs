@@ -31,13 +31,15 @@ pub enum Coupling {
 /// How the displacements of a step are solved for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Choice)]
 pub enum StepSolver {
-    /// Direct for small meshes, conjugate gradients for large ones.
+    /// Direct for small meshes on the CPU, else chebyshev.
     #[default]
     Auto,
     /// By a sparse Cholesky factor, on the host in double precision.
     Direct,
     /// By conjugate gradients, on the device.
     Cg,
+    /// By Chebyshev's iteration, on the device, or by conjugate gradients where it needed many iterations.
+    Chebyshev,
     /// By the inverse of the matrix, on the device: for small meshes.
     Inverse,
 }
@@ -168,7 +170,7 @@ pub struct Elastic {
     pub samples: Sampling,
     /// Time step
     #[parameter(
-        default = 0.02,
+        default = 0.05,
         unit = "S",
         above = 0.0,
         remedy = "give a number above 0, in s",
@@ -176,7 +178,7 @@ pub struct Elastic {
     )]
     pub time_step: f64,
     /// Weights of the new acceleration in Newmark's method; a gamma above 1/2 damps fast motions
-    #[parameter(default = NewmarkWeights { beta: 0.25, gamma: 0.5 }, heading = "Motion")]
+    #[parameter(default = NewmarkWeights { beta: 0.3025, gamma: 0.6 }, heading = "Motion")]
     pub newmark: NewmarkWeights,
     /// Damping in proportion to the mass
     #[parameter(

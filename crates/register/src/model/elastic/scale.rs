@@ -6,6 +6,7 @@ use super::coupling::{Coupled, Pulling};
 use super::force::NodalForces;
 use super::motion::Mover;
 use super::options::{Coupling, Sampling};
+use super::swing::Lagging;
 use crate::attachment::images::{Moved, both, seen};
 use crate::error::Result;
 use crate::model::{Pull, Sources};
@@ -43,8 +44,10 @@ impl<D: Device> OnScale<D> {
 pub(super) struct Work<D: Device> {
     pub(super) mover: Mover<D>,
     pub(super) nodal: NodalForces<D>,
-    /// How forces change, where steps count on that, and the curvature of the energy in each moving image, where it is known.
-    pub(super) coupled: Option<Coupled>,
+    /// How forces change on the way, and the curvature of the energy in each moving image, where it is known.
+    pub(super) lag: Lag,
+    /// The norm of the forces of images that are a voxel off, mN, and the energy of these, µJ.
+    pub(super) voxel: [f64; 2],
     pub(super) curvatures: Vec<Option<f64>>,
     pub(super) warped: Vec<D::Buffer<f32>>,
     /// The derivatives of the energy in the values of the warped images, and in the displacements of samples, 1/mm.
@@ -52,6 +55,14 @@ pub(super) struct Work<D: Device> {
     pub(super) force: D::Buffer<f32>,
     /// Where samples are not all voxels: the fixed images there, the weights of samples, and the volume that counts, mm³.
     pub(super) lattice: Option<OnLattice<D>>,
+}
+
+/// What is known of forces that change on the way.
+pub(super) enum Lag {
+    /// Steps count on it.
+    Coupled(Coupled),
+    /// Steps take them as they are at the beginning.
+    Lagging(Lagging),
 }
 
 /// Samples on a lattice.
@@ -87,24 +98,32 @@ impl<D: Device> Work<D> {
             warped.push(out);
         }
         let curvatures = curvatures(&mut pull.sources, moved.len());
-        let coupled = match options.coupling {
-            Coupling::Explicit => None,
-            Coupling::Implicit => {
-                let weights = match &lattice {
-                    Some(lattice) => lattice.weights.as_ref(),
-                    None => pull.counts.given,
-                };
-                let (warped, curvatures) = (&warped[..], &curvatures[..]);
-                let images = Pulling { moved, affine, field, warped, weights, curvatures };
-                let pattern = level.body.pattern();
-                Some(Coupled::new(device, (mesh, places), &images, pressure, pattern)?)
-            }
+        let weights = match &lattice {
+            Some(lattice) => lattice.weights.as_ref(),
+            None => pull.counts.given,
         };
-        let blocks = coupled.as_ref().map(Coupled::blocks).transpose()?;
+        let of_images =
+            Pulling { moved, affine, field, warped: &warped, weights, curvatures: &curvatures };
+        let pattern = level.body.pattern();
+        let coupled = Coupled::new(device, (mesh, places), &of_images, pressure, pattern)?;
+        let (blocks, voxel) = (coupled.blocks()?, coupled.voxel);
+        let (lag, counted) = match options.coupling {
+            Coupling::Implicit => (Lag::Coupled(coupled), Some(&*blocks)),
+            Coupling::Explicit => (
+                Lag::Lagging(Lagging::new(
+                    options,
+                    &level.body,
+                    &blocks,
+                    places.grid.voxel_volume().cbrt(),
+                )?),
+                None,
+            ),
+        };
         Ok(Self {
-            mover: Mover::new(device, level, options, on.first.clone(), blocks.as_deref())?,
+            mover: Mover::new(device, level, options, on.first.clone(), counted)?,
             nodal: NodalForces::new(device, options.force, &level.body, mesh, places)?,
-            coupled,
+            lag,
+            voxel,
             curvatures,
             warped,
             derivatives: vec![Vec::new()],

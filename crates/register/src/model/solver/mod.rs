@@ -5,6 +5,7 @@
 //! need a few passes over memory (Ha 2011, section 2.3.4). [`SolverKind::build`] makes the one that is asked for.
 
 pub mod cg;
+pub mod chebyshev;
 pub mod fft;
 pub mod gaussian;
 pub mod hybrid;
