@@ -172,8 +172,11 @@ fn a_page_has_the_body_and_loads_nothing() {
     ] {
         assert!(page.contains(part), "{part} is not in the page");
     }
+    // Without the letters of pictures, in which all may be.
+    let pieces = page.split("base64,").map(|piece| piece.split_once('"').map_or(piece, |p| p.1));
+    let text: String = page.split("base64,").take(1).chain(pieces.skip(1)).collect();
     for part in ["://", "src=\"h", "NaN", "<mesh>", "<fixed>"] {
-        assert!(!page.contains(part), "{part} is in the page");
+        assert!(!text.contains(part), "{part} is in the page");
     }
     is_printable(&page);
     assert_eq!(page, report([6, 5, 6]), "other bytes the second time");
