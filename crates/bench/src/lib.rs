@@ -7,6 +7,7 @@ mod atlas;
 mod currents;
 mod deform;
 mod drr;
+mod elastic;
 mod files;
 mod histogram;
 mod sheet;
@@ -137,6 +138,8 @@ enum Special {
     Splat(splat::SplatArgs),
     /// Distances of surfaces as currents: errors of the grid, times over the number of faces
     Currents(currents::CurrentsArgs),
+    /// Elastic registration: interpolation, displacement, transfers, the steps of a whole registration
+    Elastic(elastic::ElasticBenchArgs),
 }
 
 /// Sizes along x, y and z.
@@ -198,6 +201,7 @@ impl BenchArgs {
             Some(Special::Drr(args)) => args.running,
             Some(Special::Splat(args)) => args.running,
             Some(Special::Currents(args)) => args.running,
+            Some(Special::Elastic(args)) => args.running,
             None => self.running,
         }
     }
@@ -232,6 +236,7 @@ pub fn run(args: &BenchArgs, host: &dyn Host) -> Result<()> {
             Special::Drr(args) => drr::run(args, host),
             Special::Splat(args) => splat::run(args, host),
             Special::Currents(args) => currents::run(args, host),
+            Special::Elastic(args) => elastic::run(args, host),
         };
     }
     files::check(args.csv.as_deref(), args.html.as_deref(), args.pair.as_deref())?;

@@ -9,7 +9,7 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use voxalign_jobs::Job as _;
 use voxalign_jobs::affine::Job;
-use voxalign_jobs::demo::{Pair, SHIFT, TURN, anatomy, xray};
+use voxalign_jobs::demo::{Pair, SHIFT, TURN, anatomy, elastic, xray};
 use voxalign_jobs::machine::{Auto, Machine};
 use voxalign_jobs::options::{OutputOptions, refuse};
 
@@ -28,12 +28,19 @@ finds the pose again by them: inputs in DIR/inputs, results in DIR as by `voxali
 `voxalign demo anatomy` takes the pair of brains as two anatomies: the tissues as probabilities and the
 hulls of the brains as surfaces, one of them turned and shifted as above. It registers them without any
 image, by an affine part and a deformation: inputs in DIR/inputs, with the two files that list them,
-results in DIR as by `voxalign anatomy`.")]
+results in DIR as by `voxalign anatomy`.
+
+`voxalign demo elastic` makes a breast of fat, gland, a lesion and muscle, and the same breast pressed
+between two pads: by finite elements, with a stiffness of each tissue, and with noise of
+its own in both images. It registers them by a coarser mesh of one soft tissue whose muscle is held,
+and prints how far the breast is from where it belongs, before and after: inputs in DIR/inputs, with
+the true displacement, results in DIR as by `voxalign elastic`.")]
 pub(crate) struct DemoArgs {
     /// What to show [default: the pair of brains]
     #[arg(value_enum, value_name = "WHAT")]
     what: Option<What>,
-    /// Folder for inputs and results [default: voxalign-demo, voxalign-demo-drr or voxalign-demo-anatomy]
+    /// Folder for inputs and results [default: voxalign-demo, voxalign-demo-drr, voxalign-demo-anatomy or
+    /// voxalign-demo-elastic]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -49,6 +56,8 @@ enum What {
     Drr,
     /// Two anatomies of tissues and surfaces
     Anatomy,
+    /// A breast that is pressed between two pads
+    Elastic,
 }
 
 /// Writes the inputs and registers them.
@@ -64,6 +73,7 @@ pub(crate) fn run(args: DemoArgs) -> Result<Outcome, Failure> {
         None => "voxalign-demo",
         Some(What::Drr) => "voxalign-demo-drr",
         Some(What::Anatomy) => "voxalign-demo-anatomy",
+        Some(What::Elastic) => "voxalign-demo-elastic",
     };
     let folder = args.output.clone().unwrap_or_else(|| usual.into());
     let inputs = folder.join("inputs");
@@ -71,6 +81,7 @@ pub(crate) fn run(args: DemoArgs) -> Result<Outcome, Failure> {
     let done = match args.what {
         Some(What::Drr) => head(args, &machine, &folder, &inputs),
         Some(What::Anatomy) => anatomies(args, &machine, &folder, &inputs),
+        Some(What::Elastic) => breast(args, &machine, &folder, &inputs),
         None => brains(args, &machine, &folder, &inputs),
     };
     if done.is_err() && is_new[0] {
@@ -139,6 +150,42 @@ fn anatomies(
     let done = job.run(machine, &caller("demo", None), &printer);
     printer.finish();
     tables::tell(&done?, (false, talk), tables::anatomy)
+}
+
+/// A breast between two pads.
+fn breast(
+    args: DemoArgs,
+    machine: &Machine,
+    folder: &Path,
+    inputs: &Path,
+) -> Result<Outcome, Failure> {
+    let (printer, talk) = (args.run.printer(), args.run.talk());
+    let pair = elastic::Pair::new()?;
+    let mut job = pair.write(inputs, folder, &printer)?;
+    job.written = args.written;
+    if talk > Talk::Quiet {
+        output::line(
+            "a breast of fat, gland, a lesion and muscle; fixed: between two pads, moving: at rest",
+        );
+        output::line(&format!(
+            "the pads press it by {} mm; the mesh has cells of {} mm and one soft tissue, with the muscle held",
+            elastic::COMPRESSION_MM,
+            elastic::SPACING_MM
+        ));
+    }
+    let done = job.run(machine, &caller("demo", None), &printer);
+    printer.finish();
+    let done = done?;
+    let [before, after] = pair.errors(folder)?;
+    tables::tell(&done, (false, talk), |record, folder| {
+        tables::elastic(record, folder);
+        for (when, error) in [("before", before), ("after", after)] {
+            output::line(&format!(
+                "error over the breast {when}: {:.3} mm on average, {:.3} mm at 95 %",
+                error.mean, error.most
+            ));
+        }
+    })
 }
 
 /// The pair of brains.

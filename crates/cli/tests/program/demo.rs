@@ -152,3 +152,49 @@ fn the_demo_of_anatomies_brings_tissues_and_hulls_together() {
     place.line(&line).expect(0);
     place.line("demo anatomy --interpolation label").expect(2).says(&["--interpolation"]);
 }
+
+#[test]
+fn the_demo_of_a_breast_finds_where_its_tissue_was() {
+    let place = Place::new();
+    let run = place.line("demo elastic --device cpu --threads 2").expect(0);
+    for part in ["press it by 16 mm", "cells of 10 mm", "verdict: good", "mean Dice"] {
+        assert!(run.out.contains(part), "{part} is not in\n{}", run.out);
+    }
+    let error = |when: &str| -> f64 {
+        let start = format!("error over the breast {when}: ");
+        let line = run.out.lines().find_map(|l| l.strip_prefix(&start)).unwrap();
+        line.split(' ').next().unwrap().parse().unwrap()
+    };
+    let (before, after) = (error("before"), error("after"));
+    println!("{before} to {after} mm");
+    assert!(before > 1.5 && after < 0.25 * before, "{before} {after}");
+    let out = place.path("voxalign-demo-elastic");
+    let expected = [
+        "affine.fsl.mat",
+        "affine.tfm",
+        "inputs",
+        "inverse_warp.nii.gz",
+        "mesh.vtu",
+        "report.html",
+        "result.json",
+        "warp.nii.gz",
+        "warped.nii.gz",
+    ];
+    assert_eq!(names(&out), expected);
+    // What it says of the error is so by other means: the true displacement carries the labels to those of the fixed image.
+    let dice = |warp: &str| {
+        place
+            .line(&format!(
+                "apply -i voxalign-demo-elastic/inputs/moving_labels.nii.gz \
+                 -r voxalign-demo-elastic/inputs/fixed.nii.gz -t voxalign-demo-elastic/{warp} \
+                 -o l.nii.gz --interpolation label"
+            ))
+            .expect(0);
+        let line =
+            "compare voxalign-demo-elastic/inputs/fixed_labels.nii.gz l.nii.gz --labels --json";
+        place.line(line).expect(0).json()["labels"]["mean_dice"].as_f64().unwrap()
+    };
+    let (truth, found) = (dice("inputs/true_warp.nii.gz"), dice("warp.nii.gz"));
+    println!("Dice {truth} by the truth, {found} by what was found");
+    assert!(truth > 0.95 && found > 0.85 && found < truth, "{truth} {found}");
+}

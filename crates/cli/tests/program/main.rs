@@ -14,6 +14,7 @@ mod bad_input;
 mod bench_currents;
 mod bench_deform;
 mod bench_drr;
+mod bench_elastic;
 mod bench_histogram;
 mod bench_splat;
 mod bench_stream;

@@ -4,6 +4,7 @@
 //! something to find.
 
 pub mod anatomy;
+pub mod elastic;
 pub mod xray;
 
 use crate::error::Result;

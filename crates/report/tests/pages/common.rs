@@ -168,3 +168,66 @@ pub(crate) fn noise(grid: &Grid, seed: usize) -> Volume<f32> {
         (hash % 200) as f32 + if x > 60 { 800.0 } else { 0.0 }
     })
 }
+
+/// What a browser makes of a page in a window so many pixels wide.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Layout {
+    /// Pictures, and those that are drawn.
+    pub(crate) pictures: usize,
+    pub(crate) drawn: usize,
+    /// Figures that nothing is seen of.
+    pub(crate) hidden: usize,
+    /// What reaches beyond the window and cannot be scrolled there.
+    pub(crate) wide: String,
+    /// Errors of scripts.
+    pub(crate) errors: usize,
+    /// How many of the sections that were asked for are seen.
+    pub(crate) sections: usize,
+}
+
+/// Measures a page, which may also have scripts that are no part of it, in a window so many pixels wide.
+pub(crate) fn layout(browser: &Path, page: &str, width: usize, sections: &[&str]) -> Layout {
+    /// Notes errors from the beginning.
+    const WATCH: &str = "<script>window.errors = 0; window.addEventListener('error', () => { window.errors++ })</script>";
+    const MEASURE: &str = "
+        const d = frame.contentDocument, shown = (e) => { const r = e.getBoundingClientRect(); return r.width > 40 && r.height > 40 };
+        const images = [...d.images], wide = [];
+        const scrolls = (e) => { for (let p = e.parentElement; p && p !== d.body; p = p.parentElement)
+            if (['auto', 'scroll', 'hidden', 'clip'].includes(frame.contentWindow.getComputedStyle(p).overflowX)) return true; return false };
+        for (const e of d.body.querySelectorAll('*')) {
+            if (e.parentElement.closest('svg') || e.tagName === 'SCRIPT') continue;
+            const r = e.getBoundingClientRect();
+            if (r.width > 0 && (r.right > d.documentElement.clientWidth + 1 || r.left < -1) && !scrolls(e))
+                wide.push(e.id || e.tagName + '.' + e.className);
+        }
+        const say = (name, value) => document.body.setAttribute('data-' + name, value);
+        say('pictures', images.length);
+        say('drawn', images.filter((i) => i.complete && i.naturalWidth > 0).length);
+        say('hidden', [...d.querySelectorAll('figure')].filter((f) => !shown(f)).length);
+        say('wide', wide.join(' '));
+        say('errors', frame.contentWindow.errors);
+        say('sections', names.filter((name) => d.getElementById(name) && shown(d.getElementById(name))).length);";
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("layout.html");
+    // The policy of a page forbids scripts that are none of its own.
+    let policy = page.find("<meta http-equiv=\"Content-Security-Policy\"").unwrap();
+    let end = policy + page[policy..].find('>').unwrap() + 1;
+    let page = format!("{}{WATCH}{}", &page[..policy], &page[end..]);
+    let inside = page.replace('&', "&amp;").replace('"', "&quot;");
+    let text = format!(
+        "<!doctype html><html><body><iframe id=\"frame\" style=\"width:{width}px;height:2000px;border:0\" srcdoc=\"{inside}\"></iframe>\
+         <script>const names = {}; frame.onload = () => {{ {MEASURE} }}</script></body></html>",
+        serde_json::to_string(sections).unwrap()
+    );
+    std::fs::write(&file, text).unwrap();
+    let dom = dump(browser, &file, folder.path());
+    let number = |name: &str| attribute(&dom, &format!("data-{name}")).parse().unwrap();
+    Layout {
+        pictures: number("pictures"),
+        drawn: number("drawn"),
+        hidden: number("hidden"),
+        wide: attribute(&dom, "data-wide"),
+        errors: number("errors"),
+        sections: number("sections"),
+    }
+}

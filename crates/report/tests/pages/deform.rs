@@ -14,7 +14,10 @@ use voxalign_report::deform::{self, DeformReport, EnergyCurve, EnergyScale};
 use voxalign_report::{DeformationRecord, Figure, Images, RunRecord, TransformRecord, When};
 
 /// A head of nested shapes with folds, as seen through a deformation.
-fn head(grid: &Grid, through: impl Fn(Vector3<f64>) -> Vector3<f64>) -> (Volume<f32>, LabelMap) {
+pub(crate) fn head(
+    grid: &Grid,
+    through: impl Fn(Vector3<f64>) -> Vector3<f64>,
+) -> (Volume<f32>, LabelMap) {
     let size = grid.extent().map(|e| e / 2.0);
     let flat = grid.is_2d();
     let mut labels = Vec::new();
@@ -49,7 +52,7 @@ fn head(grid: &Grid, through: impl Fn(Vector3<f64>) -> Vector3<f64>) -> (Volume<
 }
 
 /// A smooth field with a place that is squeezed, so hard that it folds if asked for.
-fn bend(grid: &Grid, fold: bool) -> VectorField {
+pub(crate) fn bend(grid: &Grid, fold: bool) -> VectorField {
     let centre = grid.centre();
     let size = grid.extent().iter().fold(0.0f64, |a, &b| a.max(b));
     let flat = grid.is_2d();
@@ -76,7 +79,7 @@ fn bend(grid: &Grid, fold: bool) -> VectorField {
 }
 
 /// The Jacobian determinant of a field by central differences.
-fn jacobian(field: &VectorField) -> Volume<f32> {
+pub(crate) fn jacobian(field: &VectorField) -> Volume<f32> {
     let grid = field.grid().clone();
     let dims = grid.dims();
     let to_index = grid.to_index().matrix;
@@ -97,7 +100,7 @@ fn jacobian(field: &VectorField) -> Volume<f32> {
     })
 }
 
-fn energies() -> Vec<EnergyScale> {
+pub(crate) fn energies() -> Vec<EnergyScale> {
     let scale = |name: &str, count: usize, from: f64, to: f64| {
         let total = |i: usize| to + (from - to) * (-(i as f64) / count as f64 * 5.0).exp();
         let curve = |name: &str, f: &dyn Fn(usize) -> f64| EnergyCurve {
@@ -136,7 +139,7 @@ fn evidence() -> DeformationEvidence {
     }
 }
 
-fn record(grid: &Grid, good: bool) -> RunRecord {
+pub(crate) fn record(grid: &Grid, good: bool) -> RunRecord {
     let parts = AffineParameters {
         translation: Vector3::new(9.0, -6.0, 5.0),
         ..AffineParameters::identity(grid.centre())
@@ -218,7 +221,7 @@ fn report(grid: &Grid, labels: bool, good: bool) -> String {
     .unwrap()
 }
 
-fn oblique() -> Grid {
+pub(crate) fn oblique() -> Grid {
     let tilt = AffineParameters {
         rotation: Vector3::new(0.1, 0.05, -0.15),
         ..AffineParameters::identity(Vector3::zeros())

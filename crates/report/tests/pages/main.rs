@@ -5,6 +5,7 @@ mod affine;
 mod atlas;
 mod common;
 mod deform;
+mod elastic;
 mod surface;
 mod timeline;
 mod xray;
