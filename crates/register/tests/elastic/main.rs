@@ -5,3 +5,4 @@
 
 mod bodies;
 mod devices;
+mod slices;

@@ -129,9 +129,16 @@ impl Coupled {
                 });
             }
         }
-        spread(&mut blocks, pattern)?;
         // A sample stands for a voxel, of those that count.
-        let unit = pressure * places.grid.voxel_volume();
+        Self::of(blocks, pressure * places.grid.voxel_volume(), pattern)
+    }
+
+    /// Of sums over the samples around each vertex, 1/mm², of which one is `unit`, mN mm.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    pub(super) fn of(mut blocks: Vec<Matrix3<f64>>, unit: f64, pattern: &Pattern) -> Result<Self> {
+        spread(&mut blocks, pattern)?;
         Ok(Self { blocks, unit, curvature: 1.0, last: None, steps: 0 })
     }
 
@@ -208,7 +215,7 @@ fn spread(blocks: &mut [Matrix3<f64>], pattern: &Pattern) -> Result<()> {
 }
 
 /// The variance of the values of an image.
-fn variance<D: Device>(
+pub(super) fn variance<D: Device>(
     device: &D,
     values: &D::Buffer<f32>,
     weights: Option<&D::Buffer<f32>>,

@@ -16,6 +16,7 @@ mod options;
 mod outside;
 mod rest;
 mod scale;
+pub(crate) mod slices;
 #[cfg(test)]
 mod tests;
 
@@ -24,7 +25,7 @@ use crate::attachment::images::{DeviceImage, Moved, both, seen, weights_at};
 use crate::error::Result;
 use crate::multiscale::{Course, Motion as MotionRecord, Scale};
 use crate::similarity::{Images, PendingEnergies};
-use body::{DeviceMesh, Places, carried, planes};
+use body::{DeviceMesh, Places, brought, planes};
 use coupling::{At, Coupled, Pulling};
 use scale::{OnScale, Work, forces, within};
 use serde::{Deserialize, Serialize};
@@ -34,7 +35,7 @@ use voxalign_compute::ops::elementwise::x;
 use voxalign_compute::ops::resample::grid_map;
 use voxalign_compute::{Device, DeviceBuffer};
 use voxalign_elasticity::{Body, Fixed, State};
-use voxalign_image::{Affine, Grid, Vector3, memory};
+use voxalign_image::{Affine, Grid};
 
 pub use body::{BodyLevel, ElasticBody};
 pub use options::{Coupling, Elastic, Force, NewmarkWeights, Sampling, StepSolver, Tissue};
@@ -176,13 +177,6 @@ fn not_refined() -> crate::RegisterError {
     crate::RegisterError::option("schedule", "none", "give at least one scale")
 }
 
-/// A body at rest.
-fn still(level: &BodyLevel) -> Result<State> {
-    let zeros = || memory::filled(level.body.mesh().vertices().len(), Vector3::zeros());
-    let (displacements, velocities, accelerations) = (zeros()?, zeros()?, zeros()?);
-    Ok(State { displacements, velocities, accelerations })
-}
-
 impl<D: Device> Model<D> for ElasticModel<D> {
     type State = ElasticState<D>;
     type Extra = ElasticResult;
@@ -215,25 +209,17 @@ impl<D: Device> Model<D> for ElasticModel<D> {
         state.last = None;
         state.moved = Moved::all(images, &grid, &state.affine);
         let (number, level) = self.body.at(self.factor);
-        let (mesh, first) = match state.on.take() {
+        let (kept, before) = match state.on.take() {
             Some(on) => {
-                let first = on.state(device)?;
-                match on.level == number {
-                    true => (on.mesh, first),
-                    false => {
-                        let from = &self.body.levels()[on.level];
-                        (DeviceMesh::new(device, level)?, carried(from, &first, level)?)
-                    }
-                }
+                let now = on.state(device)?;
+                ((on.level == number).then_some(on.mesh), Some((on.level, now)))
             }
-            None => {
-                let first = match &self.start {
-                    Some(start) if number == 0 => start.clone(),
-                    Some(start) => carried(self.body.finest(), start, level)?,
-                    None => still(level)?,
-                };
-                (DeviceMesh::new(device, level)?, first)
-            }
+            None => (None, None),
+        };
+        let first = brought(&self.body, self.start.as_ref(), before, number)?;
+        let mesh = match kept {
+            Some(mesh) => mesh,
+            None => DeviceMesh::new(device, level)?,
         };
         let places = Places::new(device, &mesh, &grid)?;
         state.field = device.alloc(3 * grid.len())?;
