@@ -3,6 +3,7 @@
 use crate::bodies::{cells, error, grid, materials, pair, setting, tissue, truth};
 use std::sync::Arc;
 use voxalign_compute::cpu::Cpu;
+use voxalign_compute::cuda::Cuda;
 use voxalign_elasticity::{Body, Fixed, TetraBox, fitted};
 use voxalign_image::{Affine, Grid, LabelMap, Matrix3, Vector3, VectorField, Volume};
 use voxalign_register::diffeo::{
@@ -149,7 +150,8 @@ fn information_serves_where_contrasts_differ() {
 #[test]
 fn forces_and_solvers_serve() {
     let with = |force, step_solver| {
-        let mut setting = setting(6.0);
+        // A dense inverse takes its time.
+        let mut setting = setting(if step_solver == StepSolver::Inverse { 9.0 } else { 6.0 });
         (setting.elastic.force, setting.elastic.step_solver) = (force, step_solver);
         error(&run(&cpu(), &deformed(), &setting).0.deform.forward)
     };
@@ -160,7 +162,7 @@ fn forces_and_solvers_serve() {
     ] {
         let after = with(force, solver);
         println!("{force:?} {solver:?}: {after:.3} voxels");
-        assert!(after < 0.45, "{force:?} {solver:?} {after}");
+        assert!(after < 0.3, "{force:?} {solver:?} {after}");
     }
     let grid = grid();
     let mask = LabelMap::from_fn(grid.clone(), |i, j, k| {
@@ -175,7 +177,7 @@ fn forces_and_solvers_serve() {
     told(&result);
     let after = error(&result.deform.forward);
     println!("of a mask: {after:.3} voxels");
-    assert!(after < 0.45, "{after}");
+    assert!(after < 0.25, "{after}");
 }
 
 #[test]
@@ -200,6 +202,34 @@ fn the_same_bits_on_any_number_of_threads() {
     }
 }
 
+/// The kernels of a GPU, emulated, do as the CPU.
+#[test]
+fn the_emulated_gpu_agrees() {
+    let cuda = match Cuda::emulated() {
+        Ok(cuda) => cuda,
+        Err(error) => {
+            assert!(std::env::var("VOXALIGN_REQUIRE_EMULATION").is_err(), "{error}");
+            println!("skipped: the_emulated_gpu_agrees needs a C++ compiler: {error}");
+            return;
+        }
+    };
+    let ([_, moving], images) = (pair(), deformed());
+    for (force, step_solver) in
+        [(Force::Consistent, StepSolver::Cg), (Force::LeastSquares, StepSolver::Direct)]
+    {
+        let mut setting = setting(12.0);
+        (setting.elastic.force, setting.elastic.step_solver) = (force, step_solver);
+        setting.multiscale.schedule = Schedule::of(&[(3, 3)]);
+        let (input, on_cpu) = (input(&images, &moving), run(&cpu(), &images, &setting).0);
+        let on_gpu = register_slices(&cuda, &input, &setting, &Silent).unwrap().0;
+        let data = on_cpu.deform.forward.data().iter().zip(on_gpu.deform.forward.data());
+        let most = data.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        println!("{force:?} {step_solver:?}: {most:.2e} mm apart");
+        assert!(on_cpu.deform.forward.data().iter().any(|v| v.abs() > 0.5));
+        assert!(most < 0.01, "{force:?} {most}");
+    }
+}
+
 /// A body goes on from where it was, with coarse meshes at coarse scales too.
 #[test]
 fn bodies_are_tracked() {
@@ -220,7 +250,7 @@ fn bodies_are_tracked() {
     let (again, _) = run(&cpu(), &images, &setting);
     let warm = again.deform.scales[0].energies[0];
     println!("{after:.3} voxels, energy {cold:.3e} goes on at {warm:.3e}");
-    assert!(after < 0.45 && warm < 1.2 * cold, "{after} {cold} {warm}");
+    assert!(after < 0.25 && warm < 1.2 * cold, "{after} {cold} {warm}");
     assert!(error(&again.deform.forward) < 1.1 * after);
     // A coarse scale alone leaves the state of the finest mesh as well.
     setting.multiscale.schedule = Schedule::of(&[(2, 3)]);
@@ -245,7 +275,7 @@ fn what_does_not_count_does_not_pull() {
     let (weighted, _) = register_slices(&cpu(), &with, &setting, &Silent).unwrap();
     let [a, b] = [&plain, &weighted].map(|r| error(&r.deform.forward));
     println!("{a:.3} voxels, with weights {b:.3}");
-    assert!(b < 0.5 && b < a, "{a} {b}");
+    assert!(b < 0.3 && a > 2.0 * b, "{a} {b}");
     let counted = weights[0].data().iter().filter(|w| **w > 0.0).count();
     assert_eq!(weighted.evidence.slices[0].pixels, counted);
     // The same of the volume.
@@ -269,7 +299,7 @@ fn what_does_not_count_does_not_pull() {
     let (masked, _) = register_slices(&cpu(), &with, &setting, &Silent).unwrap();
     let [a, b] = [&plain, &masked].map(|r| error(&r.deform.forward));
     println!("{a:.3} voxels, with a mask {b:.3}");
-    assert!(b < 0.55 && b < a, "{a} {b}");
+    assert!(b < 0.3 && a > 2.0 * b, "{a} {b}");
 }
 
 /// Slices of another place show in what is left to see, however the body bends.

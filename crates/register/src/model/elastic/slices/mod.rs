@@ -67,7 +67,7 @@ pub(crate) struct SliceBody<D: Device> {
     body: Arc<ElasticBody>,
     start: Option<State>,
     timed: bool,
-    on: Option<OnScale<D>>,
+    on: Option<(OnScale<D>, Going<D>)>,
     last: Option<Motion>,
     residual: Option<f64>,
     cuts: usize,
@@ -97,8 +97,14 @@ pub(super) struct OnScale<D: Device> {
     unit: f64,
     volume: f64,
     room: Room<D>,
-    mover: Mover<D>,
     nodal: NodalForces<D>,
+    /// Where the body was when it came to the scale.
+    first: State,
+}
+
+/// A body that goes its way at a scale, and how forces change, where steps count on that.
+struct Going<D: Device> {
+    mover: Mover<D>,
     coupled: Option<Coupled>,
 }
 
@@ -247,7 +253,7 @@ impl<D: Device> SliceBody<D> {
         let device = &self.device;
         let (number, level) = self.body.at(factor);
         let before = match &self.on {
-            Some(on) => Some((on.level, on.mover.state(device)?)),
+            Some((on, going)) => Some((on.level, going.mover.state(device)?)),
             None => None,
         };
         let first = brought(&self.body, self.start.as_ref(), before, number)?;
@@ -287,18 +293,23 @@ impl<D: Device> SliceBody<D> {
             unit: 0.0,
             volume: 0.0,
             room,
-            mover: Mover::new(device, level, &self.options, first.clone(), None)?,
-            coupled: None,
+            first,
         };
         on.look(device)?;
         self.measure(&mut on, level)?;
-        if self.options.coupling == Coupling::Implicit {
-            let coupled = self.coupled(&on, level)?;
-            let blocks = coupled.blocks()?;
-            on.mover = Mover::new(device, level, &self.options, first, Some(&blocks))?;
-            on.coupled = Some(coupled);
-        }
         Ok(on)
+    }
+
+    fn going(&self, on: &OnScale<D>) -> Result<Going<D>> {
+        let level = &self.body.levels()[on.level];
+        let coupled = match self.options.coupling {
+            Coupling::Implicit => Some(self.coupled(on, level)?),
+            Coupling::Explicit => None,
+        };
+        let blocks = coupled.as_ref().map(Coupled::blocks).transpose()?;
+        let (options, first) = (&self.options, on.first.clone());
+        let mover = Mover::new(&self.device, level, options, first, blocks.as_deref())?;
+        Ok(Going { mover, coupled })
     }
 
     fn coupled(&self, on: &OnScale<D>, level: &BodyLevel) -> Result<Coupled> {
@@ -356,17 +367,18 @@ impl<D: Device> SliceBody<D> {
 
     /// One step; the energy before it.
     fn step(&mut self) -> Result<f64> {
-        let Some(mut on) = self.on.take() else { return Err(super::not_refined()) };
-        let energy = self.step_on(&mut on);
-        self.on = Some(on);
+        let Some((mut on, mut going)) = self.on.take() else { return Err(super::not_refined()) };
+        let energy = self.step_on(&mut on, &mut going);
+        self.on = Some((on, going));
         energy
     }
 
-    fn step_on(&mut self, on: &mut OnScale<D>) -> Result<f64> {
+    fn step_on(&mut self, on: &mut OnScale<D>, going: &mut Going<D>) -> Result<f64> {
+        let Going { mover, coupled } = going;
         let device = self.device.clone();
         let level = &self.body.levels()[on.level];
         let (mut clock, mut times) = (Instant::now(), self.times);
-        on.located.update(&device, &on.mesh, on.mover.displacements())?;
+        on.located.update(&device, &on.mesh, mover.displacements())?;
         times.displacement += self.lap(&mut clock)?;
         on.look(&device)?;
         times.interpolation += self.lap(&mut clock)?;
@@ -374,19 +386,17 @@ impl<D: Device> SliceBody<D> {
         times.similarity += self.lap(&mut clock)?;
         on.push(&device, self.pressure)?;
         times.forces += self.lap(&mut clock)?;
-        if let Some(mut coupled) = on.coupled.take() {
-            let at = At::of(&device, on.mover.displacements(), &on.nodal.forces)?;
-            let blocks = coupled.look(at, || self.coupled(on, level))?;
-            if let Some(blocks) = blocks {
-                on.mover.recouple(&device, level, &blocks)?;
+        if let Some(coupled) = coupled {
+            let at = At::of(&device, mover.displacements(), &on.nodal.forces)?;
+            if let Some(blocks) = coupled.look(at, || self.coupled(on, level))? {
+                mover.recouple(&device, level, &blocks)?;
             }
-            on.coupled = Some(coupled);
         }
         let most = match self.options.coupling {
             Coupling::Implicit => FARTHEST * on.pixels.spacing,
             Coupling::Explicit => f64::INFINITY,
         };
-        let motion = match on.mover.step(&device, &on.mesh.mesh(), &on.nodal.forces, most) {
+        let motion = match mover.step(&device, &on.mesh.mesh(), &on.nodal.forces, most) {
             Err(RegisterError::Elasticity(ElasticityError::Inverts {
                 ratio, halvings, ..
             })) => {
@@ -396,7 +406,7 @@ impl<D: Device> SliceBody<D> {
             made => made?,
         };
         times.motion += self.lap(&mut clock)?;
-        self.residual = on.mover.residual();
+        self.residual = mover.residual();
         self.cuts += motion.cuts;
         (self.last, self.times) = (Some(motion), times);
         energy.wait()
@@ -413,10 +423,10 @@ impl<D: Device> SliceBody<D> {
     /// Memory that runs out; no scale.
     pub(crate) fn conclude(self, grid: &Grid) -> Result<(D::Buffer<f32>, ElasticResult)> {
         let Self { device, body, on, cuts, times, setup_seconds, .. } = self;
-        let Some(on) = on else { return Err(super::not_refined()) };
-        let state = on.mover.state(&device)?;
+        let Some((on, going)) = on else { return Err(super::not_refined()) };
+        let state = going.mover.state(&device)?;
         let (number, level) = (on.level, body.finest());
-        drop(on);
+        drop((on, going));
         let state = match number {
             0 => state,
             _ => carried(&body.levels()[number], &state, level)?,
@@ -453,7 +463,10 @@ impl<D: Device> Deformation for SliceBody<D> {
     fn to_scale(&mut self, scale: &Scale) -> Result<()> {
         let began = Instant::now();
         let on = self.scale(scale.factor)?;
-        (self.on, self.last, self.stopped[0]) = (Some(on), None, false);
+        // The scale before goes before the matrices of this one are made.
+        self.on = None;
+        let going = self.going(&on)?;
+        (self.on, self.last, self.stopped[0]) = (Some((on, going)), None, false);
         self.device.synchronize()?;
         self.setup_seconds += began.elapsed().as_secs_f64();
         Ok(())
