@@ -190,9 +190,9 @@ pub struct Motion {
     /// The norm of the forces of images that are a voxel off, mN.
     #[serde(default, deserialize_with = "null_is_nan")]
     pub voxel_force: f64,
-    /// The energy that such forces have, µJ.
+    /// The kinetic energy of a body that goes a voxel in a step, µJ.
     #[serde(default, deserialize_with = "null_is_nan")]
-    pub voxel_energy: f64,
+    pub voxel_kinetic: f64,
     /// The smallest Jacobian: of an element's volume to that at rest.
     #[serde(deserialize_with = "null_is_nan")]
     pub least_jacobian: f64,
@@ -483,13 +483,13 @@ mod tests {
         fn motion(&self, _: &Still) -> Option<Motion> {
             let kinetic_energy = 1.0 / f64::from(self.made);
             let (strain_energy, unbalanced_force) = (1.0 - kinetic_energy, f64::NAN);
-            let (voxel_force, voxel_energy, least_jacobian, cuts, held) = (3.0, 1.0, 0.9, 1, 0);
+            let (voxel_force, voxel_kinetic, least_jacobian, cuts, held) = (3.0, 1.0, 0.9, 1, 0);
             Some(Motion {
                 kinetic_energy,
                 strain_energy,
                 unbalanced_force,
                 voxel_force,
-                voxel_energy,
+                voxel_kinetic,
                 least_jacobian,
                 cuts,
                 held,

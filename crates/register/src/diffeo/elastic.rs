@@ -45,8 +45,7 @@ impl ElasticSetting {
     /// # Errors
     /// [`RegisterError::Option`] that names it, [`RegisterError::Elasticity`] for numbers of Newmark's method that are not stable.
     pub fn check(&self, input: &DeformInput<'_>) -> Result<()> {
-        self.elastic.newmark().check()?;
-        self.multiscale.check()?;
+        self.check_body()?;
         let is_local = |s: &Similarity| matches!(s, Similarity::Lncc(_));
         let sampled = self.elastic.samples != Sampling::All;
         let refuse = |option: &'static str, value: &str, remedy: &str| {
@@ -70,6 +69,13 @@ impl ElasticSetting {
         for level in self.body.levels() {
             meets(level.body.mesh(), channel.fixed.grid())?;
         }
+        Ok(())
+    }
+
+    /// Refuses a body, its motion or its start, whatever the images.
+    pub(super) fn check_body(&self) -> Result<()> {
+        self.elastic.newmark().check()?;
+        self.multiscale.check()?;
         let vertices = self.body.finest().body.mesh().vertices().len();
         if let Some(state) = &self.start {
             let counts =

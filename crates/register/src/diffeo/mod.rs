@@ -29,6 +29,7 @@ mod pair;
 mod prepared;
 mod register;
 mod result;
+mod slices;
 mod verdict;
 
 pub use crate::model::{
@@ -43,4 +44,8 @@ pub use register::{
     register_deformable, to_world,
 };
 pub use result::DeformResult;
+pub use slices::{
+    SliceEvidence, SliceInput, SliceResult, SlicesEvidence, SlicesInput, SlicesResult,
+    register_slices,
+};
 pub use verdict::field_checks;

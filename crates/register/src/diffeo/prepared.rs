@@ -240,14 +240,14 @@ mod tests {
         fn motion(&self, state: &SpringState) -> Option<Motion> {
             let strain_energy = 0.5 * state.out * state.out;
             let (kinetic_energy, unbalanced_force) = (0.0, state.out);
-            let (voxel_force, voxel_energy) = (1.0, 1.0);
+            let (voxel_force, voxel_kinetic) = (1.0, 1.0);
             let (least_jacobian, cuts, held) = (1.0, 0, 0);
             Some(Motion {
                 kinetic_energy,
                 strain_energy,
                 unbalanced_force,
                 voxel_force,
-                voxel_energy,
+                voxel_kinetic,
                 least_jacobian,
                 cuts,
                 held,

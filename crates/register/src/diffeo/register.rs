@@ -80,7 +80,7 @@ pub fn check_start(affine: &Affine, model: DeformModel) -> Result<()> {
     model.check_start(affine)
 }
 
-fn check_affine(affine: &Affine) -> Result<()> {
+pub(super) fn check_affine(affine: &Affine) -> Result<()> {
     let remedy = "no deformation can start from it; use another transform, or none if the headers already agree";
     let finite = affine.matrix.iter().chain(affine.offset.iter()).all(|v| v.is_finite());
     if !finite {
@@ -412,7 +412,7 @@ fn check_finite<D: Device>(device: &D, role: Role, values: &D::Buffer<f32>) -> R
 }
 
 /// As [`calibrated`]; what a mask (0 and 1) leaves out counts as background.
-fn calibrated_within<D: Device>(
+pub(super) fn calibrated_within<D: Device>(
     device: &D,
     role: Role,
     image: ImageView<'_>,

@@ -26,7 +26,7 @@ pub(crate) fn grid() -> Grid {
 }
 
 /// Tissue with edges and texture, 0 to 1, at a place in mm.
-fn tissue(x: Vector3<f64>) -> f64 {
+pub(crate) fn tissue(x: Vector3<f64>) -> f64 {
     let off = x - grid().centre();
     let ball = 1.0 / (1.0 + ((off.norm() - 20.0) / 0.8).exp());
     let texture = (0.45 * x.x).sin() + (0.4 * x.y + 0.2 * x.z).sin() + (0.5 * x.z).cos();

@@ -5,4 +5,5 @@
 
 mod bodies;
 mod devices;
+mod slices;
 mod steps;

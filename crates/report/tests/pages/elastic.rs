@@ -50,8 +50,11 @@ fn scale(factor: usize, count: usize) -> ScaleRecord {
             kinetic_energy: 900.0 * t * (-9.0 * t).exp(),
             strain_energy: 4000.0 * (1.0 - (-4.0 * t).exp()),
             unbalanced_force: 70.0 * (-5.0 * t).exp(),
+            voxel_force: 70.0,
+            voxel_kinetic: 900.0,
             least_jacobian: 1.0 - 0.4 * t,
             cuts: 0,
+            held: 0,
         }
     };
     ScaleRecord {

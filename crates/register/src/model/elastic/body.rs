@@ -102,17 +102,45 @@ pub(super) fn carried(from: &BodyLevel, state: &State, to: &BodyLevel) -> Result
     })
 }
 
+/// A body at rest.
+fn still(level: &BodyLevel) -> Result<State> {
+    let zeros = || memory::filled(level.body.mesh().vertices().len(), Vector3::zeros());
+    let (displacements, velocities, accelerations) = (zeros()?, zeros()?, zeros()?);
+    Ok(State { displacements, velocities, accelerations })
+}
+
+/// The state in which the mesh of a number begins a scale: that of the scale `before`, given with the number of its mesh, else where the body starts, given
+/// for its finest mesh, else at rest.
+///
+/// # Errors
+/// Memory that runs out.
+pub(super) fn brought(
+    body: &ElasticBody,
+    start: Option<&State>,
+    before: Option<(usize, State)>,
+    number: usize,
+) -> Result<State> {
+    let level = &body.levels[number];
+    match (before, start) {
+        (Some((same, state)), _) if same == number => Ok(state),
+        (Some((other, state)), _) => carried(&body.levels[other], &state, level),
+        (None, Some(start)) if number == 0 => Ok(start.clone()),
+        (None, Some(start)) => carried(body.finest(), start, level),
+        (None, None) => still(level),
+    }
+}
+
 /// A mesh on a device. Its coordinates are mm from its middle, so that single precision keeps what matters of them.
 pub(super) struct DeviceMesh<D: Device> {
     pub(super) nodes: D::Buffer<f32>,
     pub(super) corners: D::Buffer<u32>,
-    incidence: [D::Buffer<u32>; 2],
+    pub(super) incidence: [D::Buffer<u32>; 2],
     kuhn: Option<KuhnBox>,
     /// From the world to its coordinates.
     pub(super) to_mesh: Affine,
     pub(super) vertices: usize,
-    elements: usize,
-    bounds: [Vector3<f64>; 2],
+    pub(super) elements: usize,
+    pub(super) bounds: [Vector3<f64>; 2],
 }
 
 /// Vectors as devices have them: all x, all y, all z.

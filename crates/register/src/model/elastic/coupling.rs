@@ -22,9 +22,8 @@ const MARGIN: f64 = 1.5;
 /// The most by which it is raised at once.
 const MOST: f64 = 4.0;
 
-/// The parts of traces that count in all directions: of the largest around a vertex, and of the mean of all.
-const AROUND: f64 = 0.1;
-const ANYWHERE: f64 = 0.02;
+/// The part of the largest trace around a vertex that counts in all directions.
+const AROUND: f64 = 0.01;
 
 /// For each vertex the change of its force by its displacement, mN/mm, for an energy whose [curvature] in the value of a voxel is the
 /// same everywhere. Of a sum over samples, each with the squared product of its gradient with its displacement, those of the vertices of a tetrahedron are
@@ -36,8 +35,8 @@ pub(super) struct Coupled {
     blocks: Vec<Matrix3<f64>>,
     /// mN mm for each of these.
     unit: f64,
-    /// The norm of the forces of images that are a voxel off, mN, and the energy of these, µJ.
-    pub(super) voxel: [f64; 2],
+    /// The norm of the forces of images that are a voxel off, mN.
+    pub(super) voxel_force: f64,
     /// The factor of the curvatures that is counted on.
     curvature: f64,
     /// Whether a factor of the curvatures has to be learnt.
@@ -135,19 +134,31 @@ impl Coupled {
         }
         // A sample stands for a voxel, of those that count.
         let unit = pressure * places.grid.voxel_volume();
-        let voxel = Self::of_a_shift(&blocks, unit, places);
-        spread(&mut blocks, pattern)?;
         let learns = curvatures.iter().any(Option::is_none);
-        Ok(Self { blocks, unit, voxel, curvature: 1.0, learns, last: None, steps: 0 })
+        Self::of(blocks, (unit, places.grid.voxel_volume().cbrt()), learns, pattern)
     }
 
-    /// The norm and the energy of forces of images that are shifted by a voxel, whatever the direction: blocks are sums of rows of the whole
-    /// matrix of changes, and so tell the force of a shift exactly.
-    fn of_a_shift(blocks: &[Matrix3<f64>], unit: f64, places: &Places<impl Device>) -> [f64; 2] {
-        let voxel = places.grid.voxel_volume().cbrt();
+    /// Of sums over the samples around each vertex, 1/mm², of which one is `unit`, mN mm, and which are `voxel` apart, mm; `learns` where no
+    /// curvature is known.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    pub(super) fn of(
+        mut blocks: Vec<Matrix3<f64>>,
+        (unit, voxel): (f64, f64),
+        learns: bool,
+        pattern: &Pattern,
+    ) -> Result<Self> {
+        let voxel_force = Self::of_a_shift(&blocks, unit, voxel);
+        spread(&mut blocks, pattern)?;
+        Ok(Self { blocks, unit, voxel_force, curvature: 1.0, learns, last: None, steps: 0 })
+    }
+
+    /// The norm of the forces of images that are shifted by a voxel, whatever the direction, if they were the same at all vertices: blocks are sums
+    /// of rows of the whole matrix of changes, and so tell the force of a shift exactly.
+    fn of_a_shift(blocks: &[Matrix3<f64>], unit: f64, voxel: f64) -> f64 {
         let force = |b: &Matrix3<f64>| unit * voxel * b.trace() / 3.0;
-        let squares: f64 = blocks.iter().map(|b| force(b).powi(2)).sum();
-        [squares.sqrt(), 0.5 * voxel * blocks.iter().map(force).sum::<f64>()]
+        blocks.iter().map(force).sum::<f64>() / (blocks.len().max(1) as f64).sqrt()
     }
 
     /// Whether it learns from forces and displacements how fast forces change: where no curvature is known.
@@ -215,20 +226,19 @@ impl Coupled {
     }
 }
 
-/// Adds to the block of each vertex, whatever the direction, a part of the largest trace around it, as edges move, and of the mean of all.
+/// Adds to the block of each vertex, whatever the direction, a part of the largest trace around it, as edges move.
 fn spread(blocks: &mut [Matrix3<f64>], pattern: &Pattern) -> Result<()> {
     let traces: Vec<f64> = memory::collected(blocks.iter().map(Matrix3::trace))?;
-    let mean = traces.iter().sum::<f64>() / traces.len().max(1) as f64;
     for (i, block) in blocks.iter_mut().enumerate() {
         let row = pattern.rows()[i]..pattern.rows()[i + 1];
         let near = pattern.columns()[row].iter().map(|&j| traces[j as usize]).fold(0.0, f64::max);
-        *block += Matrix3::identity() * (AROUND * near + ANYWHERE * mean);
+        *block += Matrix3::identity() * (AROUND * near);
     }
     Ok(())
 }
 
 /// The variance of the values of an image.
-fn variance<D: Device>(
+pub(super) fn variance<D: Device>(
     device: &D,
     values: &D::Buffer<f32>,
     weights: Option<&D::Buffer<f32>>,

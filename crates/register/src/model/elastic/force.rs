@@ -18,10 +18,10 @@ use voxalign_image::{Affine, World, memory};
 const REGULARISATION: f64 = 1e-3;
 
 /// What is left of the right side of the normal equations, as a part of its norm.
-const RESIDUAL: f64 = 1e-4;
+pub(super) const RESIDUAL: f64 = 1e-4;
 
 /// Iterations of their solution, at most.
-const ITERATIONS: usize = 200;
+pub(super) const ITERATIONS: usize = 200;
 
 /// Brings forces from samples to vertices.
 pub(super) struct NodalForces<D: Device> {

@@ -16,6 +16,7 @@ mod options;
 mod outside;
 mod rest;
 mod scale;
+pub(crate) mod slices;
 mod solvers;
 mod swing;
 #[cfg(test)]
@@ -26,7 +27,7 @@ use crate::attachment::images::{DeviceImage, Moved, both, seen, weights_at};
 use crate::error::Result;
 use crate::multiscale::{Course, Motion as MotionRecord, Scale};
 use crate::similarity::{Images, PendingEnergies};
-use body::{DeviceMesh, Places, carried, planes, vectors};
+use body::{DeviceMesh, Places, brought, planes, vectors};
 use coupling::{At, Coupled, Pulling};
 use scale::{Lag, OnScale, Work, forces, within};
 use serde::{Deserialize, Serialize};
@@ -36,7 +37,7 @@ use voxalign_compute::ops::elementwise::x;
 use voxalign_compute::ops::resample::grid_map;
 use voxalign_compute::{Device, DeviceBuffer};
 use voxalign_elasticity::{Body, Fixed, State};
-use voxalign_image::{Affine, Grid, Vector3, memory};
+use voxalign_image::{Affine, Grid};
 
 pub use body::{BodyLevel, ElasticBody};
 pub use options::{Coupling, Elastic, Force, NewmarkWeights, Sampling, StepSolver, Tissue};
@@ -82,6 +83,14 @@ pub struct Held {
     pub steps: usize,
     /// How many were in the last step.
     pub vertices: usize,
+}
+
+impl Held {
+    /// Counts a step.
+    fn count(&mut self, step: &MotionRecord) {
+        self.steps += usize::from(step.held > 0);
+        self.vertices = step.held;
+    }
 }
 
 /// The body at the end of a registration.
@@ -190,13 +199,6 @@ fn not_refined() -> crate::RegisterError {
     crate::RegisterError::option("schedule", "none", "give at least one scale")
 }
 
-/// A body at rest.
-fn still(level: &BodyLevel) -> Result<State> {
-    let zeros = || memory::filled(level.body.mesh().vertices().len(), Vector3::zeros());
-    let (displacements, velocities, accelerations) = (zeros()?, zeros()?, zeros()?);
-    Ok(State { displacements, velocities, accelerations })
-}
-
 impl<D: Device> Model<D> for ElasticModel<D> {
     type State = ElasticState<D>;
     type Extra = ElasticResult;
@@ -230,25 +232,17 @@ impl<D: Device> Model<D> for ElasticModel<D> {
         state.last = None;
         state.moved = Moved::all(images, &grid, &state.affine);
         let (number, level) = self.body.at(self.factor);
-        let (mesh, first) = match state.on.take() {
+        let (kept, before) = match state.on.take() {
             Some(on) => {
-                let first = on.state(device)?;
-                match on.level == number {
-                    true => (on.mesh, first),
-                    false => {
-                        let from = &self.body.levels()[on.level];
-                        (DeviceMesh::new(device, level)?, carried(from, &first, level)?)
-                    }
-                }
+                let now = on.state(device)?;
+                ((on.level == number).then_some(on.mesh), Some((on.level, now)))
             }
-            None => {
-                let first = match &self.start {
-                    Some(start) if number == 0 => start.clone(),
-                    Some(start) => carried(self.body.finest(), start, level)?,
-                    None => still(level)?,
-                };
-                (DeviceMesh::new(device, level)?, first)
-            }
+            None => (None, None),
+        };
+        let first = brought(&self.body, self.start.as_ref(), before, number)?;
+        let mesh = match kept {
+            Some(mesh) => mesh,
+            None => DeviceMesh::new(device, level)?,
         };
         let places = Places::new(device, &mesh, &grid)?;
         state.field = device.alloc(3 * grid.len())?;
@@ -375,14 +369,13 @@ impl<D: Device> Model<D> for ElasticModel<D> {
             }
             None => made?,
         };
-        [motion.voxel_force, motion.voxel_energy] = *voxel;
+        voxel.note(&mut motion);
         self.lap(device, &mut clock, &mut times.motion)?;
         device.field(&places.placed(mesh), mover.displacements(), &places.units(), field)?;
         self.lap(device, &mut clock, &mut times.displacement)?;
         self.residual = mover.residual();
         state.cuts += motion.cuts;
-        state.held.steps += usize::from(motion.held > 0);
-        state.held.vertices = motion.held;
+        state.held.count(&motion);
         state.last = Some(motion);
         Ok(energies)
     }

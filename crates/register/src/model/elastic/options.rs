@@ -199,13 +199,13 @@ pub struct Elastic {
         heading = "Motion"
     )]
     pub stiffness_damping: f64,
-    /// A scale ends once velocity and unbalanced force have fallen to this fraction of their largest values; 0 for never
+    /// A scale ends once the body would go less than this part of a voxel farther, and the unbalanced force has fallen to this part of its largest value; 0 for never
     #[parameter(
-        default = 0.02,
+        default = 0.1,
         unit = "PART",
         least = 0.0,
         below = 1.0,
-        remedy = "give a fraction from 0 (never) to below 1, such as 0.02",
+        remedy = "give a fraction from 0 (never) to below 1, such as 0.1",
         heading = "Motion"
     )]
     pub tolerance: f64,

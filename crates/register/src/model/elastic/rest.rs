@@ -1,15 +1,68 @@
 //! When an elastic body has come to rest.
 
+use super::Elastic;
+use super::coupling::Coupled;
+use crate::error::Result;
 use crate::multiscale::{Course, Motion};
+use voxalign_elasticity::Body;
 
 /// How many steps in a row have to be at rest: a body that swings turns in one.
 const STEPS: usize = 3;
 
-/// Whether a body has come to rest in the last steps of a scale: its kinetic energy and the force out of balance have both fallen to a small
-/// part of the largest of the run, or of what they would be for images that are a voxel off, as for a body that starts near its rest.
+/// The way that is left is looked at as if it were at most this many times that of a step.
+const LONGEST: f64 = 50.0;
+
+/// What a motion is measured by, at a scale.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct VoxelMotion {
+    /// The norm of the forces of images that are a voxel off, mN.
+    force: f64,
+    /// The kinetic energy of a body that goes a voxel in a step, µJ.
+    kinetic: f64,
+}
+
+impl VoxelMotion {
+    /// Of a body whose forces change as these, for samples that are `voxel` apart, mm.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    pub(super) fn new(
+        options: &Elastic,
+        body: &Body,
+        coupled: &Coupled,
+        voxel: f64,
+    ) -> Result<Self> {
+        let mass: f64 = body.lumped_mass()?.iter().sum();
+        let velocity = voxel / options.time_step;
+        Ok(Self { force: coupled.voxel_force, kinetic: 0.5 * mass * velocity * velocity })
+    }
+
+    /// Notes it beside what a step did.
+    pub(super) fn note(&self, motion: &mut Motion) {
+        (motion.voxel_force, motion.voxel_kinetic) = (self.force, self.kinetic);
+    }
+}
+
+/// The way that a body would still go if each of its steps were shorter than the last one by as much as in the last two, in voxels: the root
+/// of its mean square by mass.
+fn way(motions: &[Motion]) -> f64 {
+    let [.., before, _, last] = motions else { return f64::INFINITY };
+    let step = (last.kinetic_energy / last.voxel_kinetic).sqrt();
+    if step == 0.0 {
+        return 0.0;
+    }
+    let shrinks = (last.kinetic_energy / before.kinetic_energy).powf(0.25);
+    // Also where it does not shrink, and where it was at rest before.
+    let times = shrinks / (1.0 - shrinks);
+    step * if times >= 0.0 { times.min(LONGEST) } else { LONGEST }
+}
+
+/// Whether a body has come to rest in the last steps of a scale: the way that is left is a small part of a voxel, and the force out of balance a
+/// small part of the largest of the run, or of that of images a voxel off, as for a body that starts near its rest.
 ///
 /// The similarity is flat where an oscillation turns, and the kinetic energy is 0 there too, but forces are as far out of balance as they
-/// get; where the body swings through its equilibrium these are balanced, and the kinetic energy is largest. So neither ends a scale alone.
+/// get; where the body swings through its equilibrium these are balanced, and the kinetic energy is largest. So neither ends a scale alone. Nor
+/// does the velocity: what little forces move goes a long way slowly.
 #[must_use]
 pub fn at_rest(course: &Course, tolerance: f64) -> bool {
     let n = course.motion.len();
@@ -17,14 +70,12 @@ pub fn at_rest(course: &Course, tolerance: f64) -> bool {
         return false;
     }
     let all = || course.records.iter().flat_map(|r| &r.motion).chain(&course.motion);
-    let largest = |of: fn(&Motion) -> f64| all().map(of).fold(0.0, f64::max);
-    let (kinetic, unbalanced) = (largest(|m| m.kinetic_energy), largest(|m| m.unbalanced_force));
-    // Energies are as the squares of velocities.
-    let small = |m: &Motion| {
-        m.kinetic_energy <= kinetic.max(m.voxel_energy) * tolerance * tolerance
-            && m.unbalanced_force <= unbalanced.max(m.voxel_force) * tolerance
-    };
-    course.motion[n - STEPS..].iter().all(small)
+    let unbalanced = all().map(|m| m.unbalanced_force).fold(0.0, f64::max);
+    (n + 1 - STEPS..=n).all(|n| {
+        let last = &course.motion[n - 1];
+        way(&course.motion[..n]) <= tolerance
+            && last.unbalanced_force <= unbalanced.max(last.voxel_force) * tolerance
+    })
 }
 
 #[cfg(test)]
@@ -39,7 +90,7 @@ mod tests {
                 strain_energy: 0.0,
                 unbalanced_force: force.abs(),
                 voxel_force: 0.0,
-                voxel_energy: 0.0,
+                voxel_kinetic: 1.0,
                 least_jacobian: 1.0,
                 cuts: 0,
                 held: 0,
@@ -67,11 +118,29 @@ mod tests {
         // The same motion where a voxel means more ends earlier.
         let far = |n: usize| {
             let mut course = course(swing(0.05), n);
-            course.motion.iter_mut().for_each(|m| (m.voxel_energy, m.voxel_force) = (100.0, 10.0));
+            course.motion.iter_mut().for_each(|m| (m.voxel_kinetic, m.voxel_force) = (100.0, 10.0));
             course
         };
         let soon = (1..400).find(|&n| at_rest(&far(n), 0.02)).unwrap();
         // exp(-0.05 t) is 0.2 at 32.
         assert!((25..50).contains(&soon), "{soon}");
+    }
+
+    /// What goes slower by a little in each step still has a long way to go.
+    #[test]
+    fn the_way_that_is_left_counts() {
+        let slow = |t: f64| (0.03 * 0.97f64.powf(t), 0.001 * 0.97f64.powf(t));
+        let ends = (1..400).find(|&n| {
+            // Forces fall to nothing at once.
+            let mut all = course(slow, n);
+            all.motion[0].unbalanced_force = 1.0;
+            at_rest(&all, 0.02)
+        });
+        // After n steps 0.97^n is left; three of them have to see it below 0.02.
+        let left = (1..).find(|&n| 0.97f64.powi(n) <= 0.02).unwrap() as usize;
+        assert_eq!(ends, Some(left + 2));
+        // What does not slow down at all is not at rest, but what hardly moves is.
+        assert!(!at_rest(&course(|_| (0.001, 0.0), 50), 0.02));
+        assert!(at_rest(&course(|_| (0.000_3, 0.0), 50), 0.02));
     }
 }

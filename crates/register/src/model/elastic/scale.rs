@@ -6,6 +6,7 @@ use super::coupling::{Coupled, Pulling};
 use super::force::NodalForces;
 use super::motion::Mover;
 use super::options::{Coupling, Sampling};
+use super::rest::VoxelMotion;
 use super::swing::Lagging;
 use crate::attachment::images::{Moved, both, seen};
 use crate::error::Result;
@@ -15,8 +16,8 @@ use voxalign_compute::ops::elementwise::{constant, x};
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::ops::resample::{Interpolation, grid_map};
 use voxalign_compute::{Device, DeviceBuffer};
-use voxalign_elasticity::State;
-use voxalign_image::{Affine, Grid};
+use voxalign_elasticity::{Body, State};
+use voxalign_image::{Affine, Grid, Matrix3};
 
 /// What is made for a scale.
 pub(super) struct OnScale<D: Device> {
@@ -46,8 +47,8 @@ pub(super) struct Work<D: Device> {
     pub(super) nodal: NodalForces<D>,
     /// How forces change on the way, and the curvature of the energy in each moving image, where it is known.
     pub(super) lag: Lag,
-    /// The norm of the forces of images that are a voxel off, mN, and the energy of these, µJ.
-    pub(super) voxel: [f64; 2],
+    /// What motions are measured by.
+    pub(super) voxel: VoxelMotion,
     pub(super) curvatures: Vec<Option<f64>>,
     pub(super) warped: Vec<D::Buffer<f32>>,
     /// The derivatives of the energy in the values of the warped images, and in the displacements of samples, 1/mm.
@@ -63,6 +64,27 @@ pub(super) enum Lag {
     Coupled(Coupled),
     /// Steps take them as they are at the beginning.
     Lagging(Lagging),
+}
+
+impl Lag {
+    /// As the options say, for samples that are `voxel` apart, mm; and the blocks that steps count on.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    pub(super) fn new(
+        options: &Elastic,
+        body: &Body,
+        coupled: Coupled,
+        voxel: f64,
+    ) -> Result<(Self, Option<Vec<Matrix3<f64>>>)> {
+        let blocks = coupled.blocks()?;
+        Ok(match options.coupling {
+            Coupling::Implicit => (Self::Coupled(coupled), Some(blocks)),
+            Coupling::Explicit => {
+                (Self::Lagging(Lagging::new(options, body, &blocks, voxel)?), None)
+            }
+        })
+    }
 }
 
 /// Samples on a lattice.
@@ -106,21 +128,11 @@ impl<D: Device> Work<D> {
             Pulling { moved, affine, field, warped: &warped, weights, curvatures: &curvatures };
         let pattern = level.body.pattern();
         let coupled = Coupled::new(device, (mesh, places), &of_images, pressure, pattern)?;
-        let (blocks, voxel) = (coupled.blocks()?, coupled.voxel);
-        let (lag, counted) = match options.coupling {
-            Coupling::Implicit => (Lag::Coupled(coupled), Some(&*blocks)),
-            Coupling::Explicit => (
-                Lag::Lagging(Lagging::new(
-                    options,
-                    &level.body,
-                    &blocks,
-                    places.grid.voxel_volume().cbrt(),
-                )?),
-                None,
-            ),
-        };
+        let spacing = places.grid.voxel_volume().cbrt();
+        let voxel = VoxelMotion::new(options, &level.body, &coupled, spacing)?;
+        let (lag, counted) = Lag::new(options, &level.body, coupled, spacing)?;
         Ok(Self {
-            mover: Mover::new(device, level, options, on.first.clone(), counted)?,
+            mover: Mover::new(device, level, options, on.first.clone(), counted.as_deref())?,
             nodal: NodalForces::new(device, options.force, &level.body, mesh, places)?,
             lag,
             voxel,

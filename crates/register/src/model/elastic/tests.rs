@@ -7,7 +7,7 @@ use voxalign_compute::Memory;
 use voxalign_compute::cpu::Cpu;
 use voxalign_compute::ops::Tetrahedra;
 use voxalign_elasticity::{Material, Materials, TetraBox};
-use voxalign_image::{Index, Matrix3, World};
+use voxalign_image::{Index, Matrix3, Vector3, World};
 
 /// Numbers for tests, the same every time.
 struct Random(u64);
