@@ -78,7 +78,7 @@ pub use page::{bench, curves, regression, stability, surfaces, timeline, track};
 pub use record::anatomy::{AnatomyRecord, ClassRecord, MarksRecord, ShapeRecord};
 pub use record::atlas::{AtlasRecord, SubjectRecord, TemplateRecord};
 pub use record::drr::{DrrImageRecord, DrrRecord};
-pub use record::elastic::{ElasticRecord, MaterialRecord, StepPartRecord};
+pub use record::elastic::{ElasticRecord, MaterialRecord, SliceRecord, StepPartRecord};
 pub use record::labels::{self, LabelRecord};
 pub use record::pose::{PoseRecord, PoseViewRecord};
 pub use record::regression::RegressionRecord;

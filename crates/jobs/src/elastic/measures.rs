@@ -5,8 +5,8 @@ use voxalign_elasticity::LeastRatio;
 use voxalign_image::memory;
 use voxalign_options::text;
 use voxalign_register::limits::ELASTIC;
-use voxalign_register::model::elastic::{Elastic, ElasticResult, Held, at_rest};
-use voxalign_register::multiscale::{Course, ScaleRecord};
+use voxalign_register::model::elastic::{Elastic, ElasticResult, Held, ended_at_rest};
+use voxalign_register::multiscale::ScaleRecord;
 use voxalign_register::{Check, Remedy, Verdict};
 
 /// What a body went through.
@@ -53,10 +53,7 @@ impl Measures {
         let (of, least) = (&body.body, body.body.least_ratio(displacements)?);
         let (strains, von_mises) = (of.strains(displacements)?, of.von_mises(displacements)?);
         let tolerance = if tolerance > 0.0 { tolerance } else { Elastic::USUAL.tolerance };
-        let at_rest = scales.split_last().is_some_and(|(last, records)| {
-            let (records, motion) = (records.to_vec(), last.motion.clone());
-            at_rest(&Course { records, motion, ..Course::default() }, tolerance)
-        });
+        let at_rest = ended_at_rest(scales, tolerance);
         Ok(Self {
             largest_strain: largest(strains.iter().map(norm)),
             largest_von_mises: largest(von_mises.iter().copied()),
@@ -104,7 +101,9 @@ impl Measures {
         }
         if self.held.steps > 0 {
             verdict.remarks.push(text!(
-                "in {} steps, vertices of tetrahedra that would have inverted were held back, {} of them in the last one: look at                  `volume_ratio` in the mesh there; a larger spacing of the mesh, a smaller `force_scale` or a stiffer material                  makes that rarer",
+                "in {} steps, vertices of tetrahedra that would have inverted were held back, {} of them in the last one: look at \
+                 `volume_ratio` in the mesh there; a larger spacing of the mesh, a smaller `force_scale` or a stiffer material \
+                 makes that rarer",
                 self.held.steps,
                 self.held.vertices
             ));

@@ -106,6 +106,7 @@ impl<'a> OfBody<'a> {
             at_rest: measures.at_rest,
             setup_seconds: body.setup_seconds,
             step_parts: parts(&body.times, iterations),
+            slices: Vec::new(),
         }
     }
 }

@@ -177,8 +177,10 @@ fn all_solvers_agree() {
             assert!((a - b).abs() < 2e-3 * a.abs(), "{solver:?} {a} {b}");
         }
         let apart = moved.state.velocities.iter().zip(&there.state.velocities);
-        assert!(apart.clone().all(|(a, b)| (a - b).norm() < 0.02));
-        assert!(moved.state.velocities.iter().any(|v| v.norm() > 0.1));
+        let largest = moved.state.velocities.iter().map(|v| v.norm()).fold(0.0, f64::max);
+        let apart = apart.map(|(a, b)| (a - b).norm()).fold(0.0, f64::max);
+        println!("{solver:?}: {apart:.2e} of {largest:.2e} mm/s");
+        assert!(largest > 0.1 && apart < 5e-3 * largest, "{solver:?} {apart} {largest}");
     }
 }
 

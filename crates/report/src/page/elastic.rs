@@ -1,6 +1,6 @@
 //! The report on a registration by an elastic body: its deformation, its mesh and strain, and how it moved.
 
-pub use crate::record::elastic::{ElasticRecord, MaterialRecord, StepPartRecord};
+pub use crate::record::elastic::{ElasticRecord, MaterialRecord, SliceRecord, StepPartRecord};
 
 use super::deform::{DeformReport, EnergyCurve, EnergyScale, render_with, scale_name};
 use super::html::{Columns, Section, figure, note, scroll, section};

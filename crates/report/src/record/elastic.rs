@@ -1,6 +1,7 @@
 //! The record of a registration by an elastic body, beyond that of a deformation.
 
 use serde::{Deserialize, Serialize};
+use voxalign_register::diffeo::SliceEvidence;
 
 /// The body, how it moved, and what it went through.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -49,6 +50,19 @@ pub struct ElasticRecord {
     pub setup_seconds: f64,
     /// The time of the parts of all steps.
     pub step_parts: Vec<StepPartRecord>,
+    /// Where slices are the fixed images, each of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slices: Vec<SliceRecord>,
+}
+
+/// A slice that a volume was brought to.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SliceRecord {
+    /// Its file.
+    pub file: String,
+    /// What it and the volume have in common.
+    #[serde(flatten)]
+    pub evidence: SliceEvidence,
 }
 
 /// A material, of a label or of all of a body.

@@ -106,6 +106,7 @@ fn elastic(mesh: &TetraMesh) -> ElasticRecord {
             part("motion", 0.15),
             part("displacement", 0.05),
         ],
+        slices: Vec::new(),
         ..ElasticRecord::default()
     }
 }

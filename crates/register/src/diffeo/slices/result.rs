@@ -13,8 +13,8 @@ use crate::diffeo::calibrate::foreground_threshold;
 use crate::error::Result;
 use crate::measures::FieldMeasures;
 use crate::model::elastic::slices::{SliceBody, inside, points};
-use crate::model::elastic::{ElasticResult, at_rest};
-use crate::multiscale::{Course, ScaleRecord};
+use crate::model::elastic::{ElasticResult, ended_at_rest};
+use crate::multiscale::ScaleRecord;
 use crate::verdict::{Check, Remedy, Verdict};
 use rayon::prelude::*;
 use voxalign_compute::ops::elementwise::{param, x};
@@ -75,7 +75,7 @@ pub(super) fn concluded<D: Device>(
     let mut evidence = evidence(input, &slices, &lies)?;
     (evidence.folded, evidence.least_jacobian) = (measures.folded, measures.smallest_jacobian);
     evidence.least_ratio = found.body.least_ratio(&found.state.displacements)?.ratio;
-    evidence.at_rest = !stopped && rests(&scales, setting.elastic.tolerance);
+    evidence.at_rest = !stopped && ended_at_rest(&scales, setting.elastic.tolerance);
     evidence.stopped = stopped;
     let mut verdict = judge(&Findings {
         measures: &measures,
@@ -238,11 +238,4 @@ fn of_slice(
         local: [before.local([0, 0]), after.local([0, 0])],
         elsewhere: after.elsewhere(),
     })
-}
-
-/// Whether the last scale ended because the body was at rest.
-fn rests(scales: &[ScaleRecord], tolerance: f64) -> bool {
-    let Some((last, before)) = scales.split_last() else { return false };
-    let (records, motion) = (before.to_vec(), last.motion.clone());
-    at_rest(&Course { records, motion, ..Course::default() }, tolerance)
 }

@@ -22,8 +22,13 @@ const MARGIN: f64 = 1.5;
 /// The most by which it is raised at once.
 const MOST: f64 = 4.0;
 
-/// The part of the largest trace around a vertex that counts in all directions.
+/// The part of the largest trace around a vertex that counts in all directions,
 const AROUND: f64 = 0.01;
+
+/// and where little is known of what comes: fewer samples than vertices, or forces that are not those of the energy. Of the mean of all
+/// as well then.
+const AROUND_FEW: f64 = 0.1;
+const ANYWHERE: f64 = 0.02;
 
 /// For each vertex the change of its force by its displacement, mN/mm, for an energy whose [curvature] in the value of a voxel is the
 /// same everywhere. Of a sum over samples, each with the squared product of its gradient with its displacement, those of the vertices of a tetrahedron are
@@ -57,6 +62,20 @@ pub(super) struct Pulling<'a, D: Device> {
     pub(super) weights: Option<&'a D::Buffer<f32>>,
     /// The curvature of the energy in each moving image, where it is known.
     pub(super) curvatures: &'a [Option<f64>],
+    /// Whether forces are those of the energy.
+    pub(super) consistent: bool,
+}
+
+/// What blocks are sums of.
+pub(super) struct Sampled {
+    /// What one is, mN mm.
+    pub(super) unit: f64,
+    /// How far samples are apart, mm.
+    pub(super) voxel: f64,
+    /// Whether blocks tell how forces change also a little farther on: forces of the energy at many samples.
+    pub(super) whole: bool,
+    /// Whether some curvature is not known.
+    pub(super) learns: bool,
 }
 
 /// Displacements, and the forces there.
@@ -89,7 +108,7 @@ impl Coupled {
         pressure: f64,
         pattern: &Pattern,
     ) -> Result<Self> {
-        let &Pulling { moved, affine, field, warped, weights, curvatures } = images;
+        let &Pulling { moved, affine, field, warped, weights, curvatures, consistent } = images;
         let (dims, n) = (places.grid.dims(), places.grid.len());
         let mut blocks = memory::filled(mesh.vertices, Matrix3::zeros())?;
         let mut root = device.alloc(n)?;
@@ -135,22 +154,22 @@ impl Coupled {
         // A sample stands for a voxel, of those that count.
         let unit = pressure * places.grid.voxel_volume();
         let learns = curvatures.iter().any(Option::is_none);
-        Self::of(blocks, (unit, places.grid.voxel_volume().cbrt()), learns, pattern)
+        let voxel = places.grid.voxel_volume().cbrt();
+        let whole = consistent && n >= mesh.vertices;
+        Self::of(blocks, Sampled { unit, voxel, whole, learns }, pattern)
     }
 
-    /// Of sums over the samples around each vertex, 1/mm², of which one is `unit`, mN mm, and which are `voxel` apart, mm; `learns` where no
-    /// curvature is known.
+    /// Of sums over the samples around each vertex, 1/mm².
     ///
     /// # Errors
     /// Memory that runs out.
     pub(super) fn of(
         mut blocks: Vec<Matrix3<f64>>,
-        (unit, voxel): (f64, f64),
-        learns: bool,
+        Sampled { unit, voxel, whole, learns }: Sampled,
         pattern: &Pattern,
     ) -> Result<Self> {
         let voxel_force = Self::of_a_shift(&blocks, unit, voxel);
-        spread(&mut blocks, pattern)?;
+        spread(&mut blocks, pattern, if whole { [AROUND, 0.0] } else { [AROUND_FEW, ANYWHERE] })?;
         Ok(Self { blocks, unit, voxel_force, curvature: 1.0, learns, last: None, steps: 0 })
     }
 
@@ -226,13 +245,18 @@ impl Coupled {
     }
 }
 
-/// Adds to the block of each vertex, whatever the direction, a part of the largest trace around it, as edges move.
-fn spread(blocks: &mut [Matrix3<f64>], pattern: &Pattern) -> Result<()> {
+/// Adds to the block of each vertex, whatever the direction, a part of the largest trace around it, as edges move, and one of the mean of all.
+fn spread(
+    blocks: &mut [Matrix3<f64>],
+    pattern: &Pattern,
+    [around, anywhere]: [f64; 2],
+) -> Result<()> {
     let traces: Vec<f64> = memory::collected(blocks.iter().map(Matrix3::trace))?;
+    let mean = traces.iter().sum::<f64>() / traces.len().max(1) as f64;
     for (i, block) in blocks.iter_mut().enumerate() {
         let row = pattern.rows()[i]..pattern.rows()[i + 1];
         let near = pattern.columns()[row].iter().map(|&j| traces[j as usize]).fold(0.0, f64::max);
-        *block += Matrix3::identity() * (AROUND * near);
+        *block += Matrix3::identity() * (around * near + anywhere * mean);
     }
     Ok(())
 }

@@ -42,7 +42,8 @@ use voxalign_image::{Affine, Grid};
 pub use body::{BodyLevel, ElasticBody};
 pub use options::{Coupling, Elastic, Force, NewmarkWeights, Sampling, StepSolver, Tissue};
 pub use outside::FALL_OFF_MM;
-pub use rest::at_rest;
+use rest::at_rest;
+pub use rest::ended_at_rest;
 
 /// How far a vertex goes in a step at most that counts on forces ahead, in largest voxels of the scale.
 const FARTHEST: f64 = 1.0;
@@ -346,7 +347,8 @@ impl<D: Device> Model<D> for ElasticModel<D> {
         self.lap(device, &mut clock, &mut times.forces)?;
         if let Some(coupled) = coupled {
             let weights = lattice.as_ref().map_or(given, |lattice| lattice.weights.as_ref());
-            let images = Pulling { moved, affine, field, warped, weights, curvatures };
+            let consistent = self.options.is_consistent();
+            let images = Pulling { moved, affine, field, warped, weights, curvatures, consistent };
             let pattern = level.body.pattern();
             let now = || Coupled::new(device, (mesh, places), &images, self.pressure, pattern);
             let at = match coupled.learns() {

@@ -215,6 +215,11 @@ pub struct Elastic {
 }
 
 impl Elastic {
+    /// Whether forces are those of the energy.
+    pub(super) fn is_consistent(&self) -> bool {
+        self.force == Force::Consistent
+    }
+
     /// The pressure, kPa, by which the energy of images that are compared so is multiplied: what was given, or what is
     /// [usual](Similarity::pressure).
     #[must_use]

@@ -3,7 +3,7 @@
 use super::Elastic;
 use super::coupling::Coupled;
 use crate::error::Result;
-use crate::multiscale::{Course, Motion};
+use crate::multiscale::{Course, Motion, ScaleRecord};
 use voxalign_elasticity::Body;
 
 /// How many steps in a row have to be at rest: a body that swings turns in one.
@@ -11,6 +11,10 @@ const STEPS: usize = 3;
 
 /// The way that is left is looked at as if it were at most this many times that of a step.
 const LONGEST: f64 = 50.0;
+
+/// The energy is flat where its least value of so many steps is below that of as many before them by no more than this part of it.
+const WINDOW: usize = 5;
+const FLAT: f64 = 1e-3;
 
 /// What a motion is measured by, at a scale.
 #[derive(Debug, Clone, Copy)]
@@ -57,14 +61,22 @@ fn way(motions: &[Motion]) -> f64 {
     step * if times >= 0.0 { times.min(LONGEST) } else { LONGEST }
 }
 
-/// Whether a body has come to rest in the last steps of a scale: the way that is left is a small part of a voxel, and the force out of balance a
+/// Whether energies have stopped falling.
+fn flat(energies: &[f64]) -> bool {
+    let Some(start) = energies.len().checked_sub(2 * WINDOW) else { return false };
+    let least = |of: &[f64]| of.iter().copied().fold(f64::INFINITY, f64::min);
+    let (before, now) = energies[start..].split_at(WINDOW);
+    least(before) - least(now) <= FLAT * least(now).abs()
+}
+
+/// Whether a body has come to rest in the last steps of a scale: the way that is left is a small part of a voxel, or steps are and the energy of
+/// images is flat, as where a body trembles because gradients jump between voxels; and the force out of balance is a
 /// small part of the largest of the run, or of that of images a voxel off, as for a body that starts near its rest.
 ///
 /// The similarity is flat where an oscillation turns, and the kinetic energy is 0 there too, but forces are as far out of balance as they
 /// get; where the body swings through its equilibrium these are balanced, and the kinetic energy is largest. So neither ends a scale alone. Nor
 /// does the velocity: what little forces move goes a long way slowly.
-#[must_use]
-pub fn at_rest(course: &Course, tolerance: f64) -> bool {
+pub(super) fn at_rest(course: &Course, tolerance: f64) -> bool {
     let n = course.motion.len();
     if n < STEPS {
         return false;
@@ -72,10 +84,22 @@ pub fn at_rest(course: &Course, tolerance: f64) -> bool {
     let all = || course.records.iter().flat_map(|r| &r.motion).chain(&course.motion);
     let unbalanced = all().map(|m| m.unbalanced_force).fold(0.0, f64::max);
     (n + 1 - STEPS..=n).all(|n| {
-        let last = &course.motion[n - 1];
-        way(&course.motion[..n]) <= tolerance
+        let (motions, energies) =
+            (&course.motion[..n], &course.energies[..n.min(course.energies.len())]);
+        let last = &motions[n - 1];
+        let step = (last.kinetic_energy / last.voxel_kinetic).sqrt();
+        (way(motions) <= tolerance || step <= tolerance && flat(energies))
             && last.unbalanced_force <= unbalanced.max(last.voxel_force) * tolerance
     })
+}
+
+/// Whether the last of these scales ended with a body at rest.
+#[must_use]
+pub fn ended_at_rest(scales: &[ScaleRecord], tolerance: f64) -> bool {
+    let Some((last, before)) = scales.split_last() else { return false };
+    let (motion, energies) = (last.motion.clone(), last.energies.clone());
+    let course = Course { records: before.to_vec(), motion, energies, ..Course::default() };
+    at_rest(&course, tolerance)
 }
 
 #[cfg(test)]
@@ -142,5 +166,20 @@ mod tests {
         // What does not slow down at all is not at rest, but what hardly moves is.
         assert!(!at_rest(&course(|_| (0.001, 0.0), 50), 0.02));
         assert!(at_rest(&course(|_| (0.000_3, 0.0), 50), 0.02));
+    }
+
+    /// What trembles where the energy is flat is at rest, but not while this still falls.
+    #[test]
+    fn trembling_is_rest_where_the_energy_is_flat() {
+        let trembles = |falls: f64| {
+            let mut all = course(|_| (0.015, 0.001), 40);
+            all.motion[0].unbalanced_force = 1.0;
+            let noise = [0.0, 2e-4, 5e-4, 1e-4];
+            all.energies =
+                (0..40).map(|i| -1.0 - falls * f64::from(i) + noise[i as usize % 4]).collect();
+            all
+        };
+        assert!(at_rest(&trembles(0.0), 0.02) && !at_rest(&trembles(0.0), 0.01));
+        assert!(!at_rest(&trembles(0.001), 0.02));
     }
 }

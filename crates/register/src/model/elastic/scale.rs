@@ -124,8 +124,15 @@ impl<D: Device> Work<D> {
             Some(lattice) => lattice.weights.as_ref(),
             None => pull.counts.given,
         };
-        let of_images =
-            Pulling { moved, affine, field, warped: &warped, weights, curvatures: &curvatures };
+        let of_images = Pulling {
+            moved,
+            affine,
+            field,
+            warped: &warped,
+            weights,
+            curvatures: &curvatures,
+            consistent: options.is_consistent(),
+        };
         let pattern = level.body.pattern();
         let coupled = Coupled::new(device, (mesh, places), &of_images, pressure, pattern)?;
         let spacing = places.grid.voxel_volume().cbrt();

@@ -3,7 +3,7 @@
 use super::OnScale;
 use crate::error::Result;
 use crate::model::elastic::body::vectors;
-use crate::model::elastic::coupling::{Coupled, variance};
+use crate::model::elastic::coupling::{Coupled, Sampled, variance};
 use voxalign_compute::ops::elementwise::x;
 use voxalign_compute::{AffineMap, Device};
 use voxalign_elasticity::Pattern;
@@ -12,7 +12,8 @@ use voxalign_image::{Matrix3, memory};
 /// Moves the components of covectors on by one.
 const NEXT: AffineMap = [[0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]];
 
-/// Where the slices are now: of the energy times a pressure, kPa, whose curvature in the value of a pixel is known or that of a squared difference.
+/// Where the slices are now: of the energy times a pressure, kPa, whose curvature in the value of a pixel is known or that of a squared difference; `whole` where forces are
+/// those of the energy.
 ///
 /// # Errors
 /// Memory that runs out.
@@ -20,7 +21,7 @@ pub(super) fn coupled<D: Device>(
     device: &D,
     on: &OnScale<D>,
     (warped, weights): (&D::Buffer<f32>, &D::Buffer<f32>),
-    curvature: Option<f64>,
+    (curvature, whole): (Option<f64>, bool),
     pressure: f64,
     pattern: &Pattern,
 ) -> Result<Coupled> {
@@ -51,5 +52,11 @@ pub(super) fn coupled<D: Device>(
             }
         }
     }
-    Coupled::of(blocks, (pressure * on.unit, on.pixels.spacing), curvature.is_none(), pattern)
+    let sampled = Sampled {
+        unit: pressure * on.unit,
+        voxel: on.pixels.spacing,
+        whole,
+        learns: curvature.is_none(),
+    };
+    Coupled::of(blocks, sampled, pattern)
 }

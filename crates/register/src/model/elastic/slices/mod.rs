@@ -32,7 +32,9 @@ use super::motion::Mover;
 use super::outside::extend;
 use super::rest::VoxelMotion;
 use super::scale::Lag;
-use super::{Coupling, Elastic, ElasticBody, ElasticResult, FARTHEST, Held, StepTimes, at_rest};
+use super::{
+    Coupling, Elastic, ElasticBody, ElasticResult, FARTHEST, Force, Held, StepTimes, at_rest,
+};
 use crate::attachment::images::DeviceImage;
 use crate::error::{RegisterError, Result};
 use crate::multiscale::{Course, Deformation, Iteration, Motion, Scale};
@@ -225,7 +227,7 @@ impl<D: Device> SliceBody<D> {
         body: Arc<ElasticBody>,
         start: Option<State>,
     ) -> Result<Self> {
-        if options.force == super::Force::Nodes {
+        if options.force == Force::Nodes {
             return Err(force::no_nodes());
         }
         let pressure = options.pressure(&similarity);
@@ -319,8 +321,9 @@ impl<D: Device> SliceBody<D> {
 
     fn coupled(&self, on: &OnScale<D>, level: &BodyLevel) -> Result<Coupled> {
         let images = (&on.room.warped, &on.room.weights);
+        let whole = self.options.is_consistent();
         let (curvature, pattern) = (self.similarity.curvature(), level.body.pattern());
-        coupling::coupled(&self.device, on, images, curvature, self.pressure, pattern)
+        coupling::coupled(&self.device, on, images, (curvature, whole), self.pressure, pattern)
     }
 
     /// What pixels stand for; refuses slices of which none counts.
