@@ -81,13 +81,11 @@ impl Newmark {
         let inertia = a0 + a1 * self.mass_damping;
         let factor = 1.0 + a1 * self.stiffness_damping;
         let mut effective = stiffness.combined(factor, |i| inertia * mass[i])?;
-        for (i, block) in coupling.into_iter().flatten().enumerate() {
-            if let Some(place) = effective.pattern().block(i, i) {
-                effective.values_mut()[place] += block;
-            }
-        }
         effective.fix(fixed.mask());
-        Ok(effective)
+        match coupling {
+            Some(blocks) => effective.with_blocks(blocks, fixed.mask()),
+            None => Ok(effective),
+        }
     }
 
     /// `a0` to `a5` of the equations of this module.

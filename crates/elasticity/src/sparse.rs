@@ -205,6 +205,23 @@ impl Sparse<Matrix3<f64>> {
         Ok(Self { pattern: Arc::clone(&self.pattern), values })
     }
 
+    /// The same matrix with a block for each vertex added to its diagonal, but for those of vertices that are fixed.
+    ///
+    /// # Errors
+    /// [`ElasticityError::OutOfMemory`].
+    ///
+    /// # Panics
+    /// Where there are fewer blocks or numbers than vertices.
+    pub fn with_blocks(&self, blocks: &[Matrix3<f64>], fixed: &[bool]) -> Result<Self> {
+        let mut values = memory::copied(&self.values)?;
+        for vertex in (0..self.pattern.vertices()).filter(|&v| !fixed[v]) {
+            if let Some(place) = self.pattern.block(vertex, vertex) {
+                values[place] += blocks[vertex];
+            }
+        }
+        Ok(Self { pattern: Arc::clone(&self.pattern), values })
+    }
+
     /// Makes rows and columns of vertices that are fixed those of the identity.
     ///
     /// # Panics

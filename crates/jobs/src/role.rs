@@ -70,6 +70,8 @@ pub(crate) enum Role {
     ShapeImage,
     /// Corresponding points of a subject.
     Landmarks,
+    /// A slice that a volume is brought to.
+    Slice,
     /// A mesh of tetrahedra.
     Mesh,
     /// The mask that a mesh is fitted to.

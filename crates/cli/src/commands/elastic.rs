@@ -33,6 +33,12 @@ Examples:
       forces at a lattice of points, not at all voxels: faster steps
   voxalign elastic fixed.nii.gz moving.nii.gz -o out2 --state out/mesh.vtu --schedule 1x50
       goes on from where an earlier run with the same mesh ended
+  voxalign elastic axial.nii.gz before.nii.gz --slice coronal.nii.gz --slice sagittal.nii.gz -o out
+      2D-3D: a few slices taken during an intervention, each at its place in the world, and the
+      volume from before it, which a body of cells of 10 mm brings to them; a slice has exactly one
+      dimension of 1; slices and volume lie on each other already, or --affine FILE says how
+  voxalign elastic us.nii.gz mr.nii.gz --slice us2.nii.gz -o out --similarity mi --mesh-mask organ.nii.gz
+      slices of another kind; the body is fitted to a mask in the world of the volume
   voxalign elastic --config job.toml -o out
       all options from a file: keys are the long option names, `fixed` and `moving` the
       images; the command line takes precedence
@@ -57,6 +63,9 @@ Written to DIR (older files with these names are replaced, or removed where none
                             von_mises (kPa), volume_ratio, label
   result.json               verdict, measures, energies, motion, parameters, checksums of the inputs
   report.html               pictures and figures; opens offline in any browser
+  warped_slice_1.nii.gz ... what the volume shows at the pixels of each slice, of 2D-3D alone; warps
+                            and warped.nii.gz are then on the grid of the volume, brought into the
+                            world of the slices, and mesh.vtu is in the world of the volume
 and where --outputs names them:
   composite.nii.gz          warp and affine as one field on the fixed grid
   inverse_composite.nii.gz  the inverse, moving to fixed, as one field on the moving grid

@@ -11,14 +11,14 @@ use voxalign_io::image::{self, WriteOptions};
 use voxalign_io::transform::{self, Geometry};
 
 /// Names of the files that are a deformation's own.
-pub(super) const WARP: &str = "warp.nii.gz";
-pub(super) const INVERSE_WARP: &str = "inverse_warp.nii.gz";
-pub(super) const COMPOSITE: &str = "composite.nii.gz";
-pub(super) const INVERSE_COMPOSITE: &str = "inverse_composite.nii.gz";
-pub(super) const JACOBIAN: &str = "jacobian.nii.gz";
+pub(crate) const WARP: &str = "warp.nii.gz";
+pub(crate) const INVERSE_WARP: &str = "inverse_warp.nii.gz";
+pub(crate) const COMPOSITE: &str = "composite.nii.gz";
+pub(crate) const INVERSE_COMPOSITE: &str = "inverse_composite.nii.gz";
+pub(crate) const JACOBIAN: &str = "jacobian.nii.gz";
 
 /// Where the fields and their Jacobian are written to.
-pub(super) fn field_files(run: &Run<'_>, staged: &mut Staged<'_>) -> Result<Vec<FieldFile>> {
+pub(crate) fn field_files(run: &Run<'_>, staged: &mut Staged<'_>) -> Result<Vec<FieldFile>> {
     let all = [
         (Product::InverseWarp, INVERSE_WARP),
         (Product::Warp, WARP),
@@ -34,23 +34,23 @@ pub(super) fn field_files(run: &Run<'_>, staged: &mut Staged<'_>) -> Result<Vec<
 }
 
 /// What is written while the result is scored.
-pub(super) struct Fields<'a> {
+pub(crate) struct Fields<'a> {
     /// The inverse affine map and field.
-    pub(super) back: Transform,
-    pub(super) whole: &'a Transform,
-    pub(super) jacobian: &'a Volume<f32>,
-    pub(super) options: &'a WriteOptions,
+    pub(crate) back: Transform,
+    pub(crate) whole: &'a Transform,
+    pub(crate) jacobian: &'a Volume<f32>,
+    pub(crate) options: &'a WriteOptions,
 }
 
 /// A file of a field: where it is written, and the path that it will have.
-pub(super) struct FieldFile {
+pub(crate) struct FieldFile {
     product: Product,
     path: PathBuf,
     end: PathBuf,
 }
 
 impl Fields<'_> {
-    pub(super) fn write(&self, files: &[FieldFile]) -> Result<()> {
+    pub(crate) fn write(&self, files: &[FieldFile]) -> Result<()> {
         let field = |transform: &Transform, path: &Path| match transform {
             Transform::Composite(parts) => parts
                 .iter()
@@ -72,7 +72,7 @@ impl Fields<'_> {
 
 /// Threads that pack fields beside those of everything else, which would otherwise take turns with them; half
 /// as many.
-pub(super) fn writers(threads: usize) -> Result<rayon::ThreadPool> {
+pub(crate) fn writers(threads: usize) -> Result<rayon::ThreadPool> {
     let count = (threads / 2).max(1);
     voxalign_compute::cpu::threads::check(count)?;
     let built = rayon::ThreadPoolBuilder::new().num_threads(count).build();
@@ -81,10 +81,10 @@ pub(super) fn writers(threads: usize) -> Result<rayon::ThreadPool> {
 
 /// A thread that writes fields. Whatever ends this waits for it, so that nothing is written into a folder that is
 /// being removed.
-pub(super) struct Writing<'scope>(pub(super) Option<ScopedJoinHandle<'scope, Result<()>>>);
+pub(crate) struct Writing<'scope>(pub(crate) Option<ScopedJoinHandle<'scope, Result<()>>>);
 
 impl Writing<'_> {
-    pub(super) fn wait(&mut self) -> Result<()> {
+    pub(crate) fn wait(&mut self) -> Result<()> {
         let gone = |_| Error::Internal("the thread that wrote the fields is gone".into());
         self.0.take().map_or(Ok(()), |thread| thread.join().map_err(gone)?)
     }
@@ -98,12 +98,12 @@ impl Drop for Writing<'_> {
 }
 
 /// A field as a transform.
-pub(super) fn displacement(field: VectorField) -> Transform {
+pub(crate) fn displacement(field: VectorField) -> Transform {
     Transform::Displacement(Displacement::new(field))
 }
 
 /// Writes a field.
-pub(super) fn write_transform(
+pub(crate) fn write_transform(
     staged: &mut Staged<'_>,
     name: &str,
     field: &Transform,

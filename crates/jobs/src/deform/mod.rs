@@ -26,14 +26,17 @@ mod record;
 
 pub(crate) use course::{Carried, Course, Task, given, outputs};
 pub(crate) use deformer::Deformer;
+pub(crate) use fields::{
+    COMPOSITE, Fields, INVERSE_COMPOSITE, displacement, field_files, write_transform,
+};
 pub use job::{Job, check_points, check_way};
 pub use method::{AffineChoice, Channel, DeformMethod};
+pub(crate) use record::record;
 
 use crate::error::{Error, Result};
 use crate::listener::{Listener, Quiet, check};
 use crate::options::{OutputOptions, usual_affine};
 use crate::pair::{Distances, Pair, Views, landmark_remarks, outside};
-use fields::displacement;
 use std::sync::Arc;
 use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Affine, Grid, Transform, VectorField, Volume};

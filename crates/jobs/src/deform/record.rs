@@ -9,7 +9,7 @@ use voxalign_register::linear::AffineResult;
 use voxalign_report::{DeformationRecord, RunRecord, TransformRecord};
 
 /// The record but for verdict, figures, outputs and times.
-pub(super) fn record(
+pub(crate) fn record(
     (parameters, run): (serde_json::Value, &Run<'_>),
     result: &DeformResult,
     affine: Option<&AffineResult>,

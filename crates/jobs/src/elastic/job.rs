@@ -2,6 +2,7 @@
 
 use super::body::{Made, Of};
 use super::mesh::{MeshOptions, USUAL_SPACING_MM, with_labels};
+use super::slices::{self, Slices};
 use super::state::read_state;
 use super::task::{OfBody, files_of};
 use crate::deform::{self, AffineChoice, Course, check_points, check_way, given};
@@ -13,7 +14,7 @@ use crate::options::{
     AffineWay, InitChoice, LandmarkOptions, OutputOptions, Products, as_text, check_dof,
     of_elastic, refuse,
 };
-use crate::pair::PairPaths;
+use crate::pair::{Pair, PairPaths};
 use crate::plan::{self, Plan};
 use crate::run::{Caller, Done, Input, Read, Role, Run};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -77,6 +78,10 @@ pub struct Job {
     )]
     #[serde(with = "as_text")]
     pub init: Option<InitChoice>,
+    /// Further slices, where the fixed image is a slice too: a volume is brought to all of them. A slice is an image of which exactly one
+    /// dimension is 1, at its place in the world
+    #[cfg_attr(feature = "clap", arg(long, value_name = "IMAGE"))]
+    pub slice: Vec<PathBuf>,
     /// How images are compared.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
@@ -133,10 +138,19 @@ fn products<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Option<Pr
     text.map(|text| of_elastic(&text).map_err(serde::de::Error::custom)).transpose()
 }
 
+/// The images of a registration.
+#[derive(Debug)]
+enum Images {
+    /// Two volumes.
+    Volumes(Box<deform::Inputs>),
+    /// Slices, and the volume that is brought to them.
+    Slices(Slices),
+}
+
 /// What was read.
 #[derive(Debug)]
 pub struct Inputs {
-    images: deform::Inputs,
+    images: Images,
     setting: ElasticSetting,
     materials: Vec<MaterialRecord>,
     remarks: Vec<String>,
@@ -202,6 +216,7 @@ impl Job {
         let start = self.affine.as_ref().and_then(AffineChoice::file);
         all.extend(start.map(|path| Input::new(Role::Affine, path)));
         all.extend(self.init.iter().flat_map(InitChoice::inputs));
+        all.extend(self.slice.iter().map(|path| Input::new(Role::Slice, path)));
         all.extend(self.mesh.files());
         all.extend(Input::those_given(&[
             (Role::Materials, &self.materials),
@@ -243,6 +258,15 @@ impl Job {
             ..ElasticSetting::new(made.body.clone())
         };
         Ok((setting, made))
+    }
+
+    /// What is read where the fixed image is a slice.
+    fn with_slices(&self, pair: Pair, listener: &dyn Listener) -> Result<Inputs> {
+        let images = slices::read(self, pair, listener)?;
+        let (setting, made) = self.body(images.grid(), listener)?;
+        let Made { materials, remarks, .. } = made;
+        images.check(self.similarity()?, &setting)?;
+        Ok(Inputs { images: Images::Slices(images), setting, materials, remarks })
     }
 
     /// Tetrahedra of the mesh that would be made, about.
@@ -289,6 +313,9 @@ impl crate::Job for Job {
         }
         refuse(self.materials.is_some() && !self.mesh.has_labels(), "materials", with_labels())?;
         self.mesh.check()?;
+        if !self.slice.is_empty() {
+            slices::check(self)?;
+        }
         check_way(&self.way, self.affine.as_ref())?;
         check_points(&LandmarkOptions::default(), self.init.as_ref(), self.affine.as_ref())
     }
@@ -315,6 +342,10 @@ impl crate::Job for Job {
         let products = self.products();
         let read = || {
             let pair = self.paths.read(listener)?;
+            let flat = [pair.fixed.grid(), pair.moving.grid()].map(slices::is_slice);
+            if !self.slice.is_empty() || flat == [true, false] {
+                return self.with_slices(pair, listener);
+            }
             let grids = [pair.fixed.grid().clone(), pair.moving.grid().clone()];
             let geometry = Geometry { fixed: Some(&grids[0]), moving: Some(&grids[1]) };
             let start = given(&self.start(), &geometry, listener)?;
@@ -337,7 +368,7 @@ impl crate::Job for Job {
                 ..deform::Inputs::of(pair)
             };
             setting.check(&images.as_input(self.similarity()?, Default::default()))?;
-            Ok(Inputs { images, setting, materials, remarks })
+            Ok(Inputs { images: Images::Volumes(Box::new(images)), setting, materials, remarks })
         };
         self.as_run(&products, caller, listener).read(&self.files(), read)
     }
@@ -353,6 +384,13 @@ impl crate::Job for Job {
         let run = self.as_run(&products, caller, listener);
         let (Inputs { images, setting, materials, remarks }, read) = read.split();
         let setting = if machine.gpu().is_some() { setting.on_gpu() } else { setting };
+        let images = match images {
+            Images::Volumes(images) => *images,
+            Images::Slices(images) => {
+                let (how, body) = ((&setting, similarity), (&*materials, &*remarks));
+                return slices::run(self, (machine, run), read.with(images), how, body);
+            }
+        };
         let course = Course { machine, run, similarity, deformer: &setting };
         let mut task = OfBody::new(self, (&setting, similarity), &materials, &remarks);
         course.run(read.with(images), &mut task)

@@ -24,22 +24,23 @@ pub const USUAL_SPACING_MM: f64 = 10.0;
 #[cfg_attr(feature = "clap", command(next_help_heading = "Mesh"))]
 #[serde(default)]
 pub struct MeshOptions {
-    /// Mesh of linear tetrahedra in the world of the fixed image, mm: VTK (.vtu, .vtk) or Gmsh (.msh), in one part that faces
+    /// Mesh of linear tetrahedra in the world of the fixed image (of the moving one where slices are fixed), mm: VTK (.vtu, .vtk) or Gmsh (.msh), in one part that faces
     /// connect
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
     pub mesh: Option<PathBuf>,
     /// World coordinates of the vertices of --mesh, if its file does not state them [default: ras]
     #[cfg_attr(feature = "clap", arg(long, value_enum))]
     pub point_convention: Option<PointConvention>,
-    /// Edges of the cells, each of six tetrahedra, of a mesh that is made over the fixed image or of --mesh-mask, mm
+    /// Edges of the cells, each of six tetrahedra, of a mesh that is made over the fixed image, over the moving one where slices are fixed, or of
+    /// --mesh-mask, mm
     /// [default: 10]
     #[cfg_attr(feature = "clap", arg(long, value_name = "MM", value_parser = crate::options::positive, allow_hyphen_values = true))]
     pub mesh_spacing: Option<f64>,
-    /// Mask of the body, on any grid in the world of the fixed image: the mesh is fitted to its largest part, with the surface where
+    /// Mask of the body, on any grid in the same world: the mesh is fitted to its largest part, with the surface where
     /// that of the mask is; its values other than 0 are the labels of the tetrahedra
     #[cfg_attr(feature = "clap", arg(long, value_name = "IMAGE"))]
     pub mesh_mask: Option<PathBuf>,
-    /// Label map on any grid in the world of the fixed image: each tetrahedron has the label at most of its corners, centre and middles
+    /// Label map on any grid in that world: each tetrahedron has the label at most of its corners, centre and middles
     /// of edges, the lowest of several
     #[cfg_attr(feature = "clap", arg(long, value_name = "LABELS"))]
     pub mesh_labels: Option<PathBuf>,

@@ -23,6 +23,7 @@ mod job;
 mod materials;
 mod measures;
 mod mesh;
+mod slices;
 mod state;
 mod task;
 

@@ -12,6 +12,7 @@ use crate::remedy::Speaker;
 use crate::run::{self, Input, Output, Run, WARPED};
 use crate::staged::Staged;
 use serde_json::{Value, json};
+use std::path::Path;
 use voxalign_io::tetra;
 use voxalign_options::{Choice as _, Parameters as _, Text};
 use voxalign_register::Verdict;
@@ -34,6 +35,30 @@ pub(super) fn files_of() -> Vec<Output> {
     // Before the record and the report.
     all.insert(all.len() - 2, Output::new("mesh", MESH, Some(Product::Mesh)));
     all
+}
+
+/// What a volume shows at the pixels of a slice, counted from 1.
+pub(super) fn warped_slice(number: usize) -> String {
+    format!("warped_slice_{number}.nii.gz")
+}
+
+/// The files of a registration with slices.
+pub(super) struct SliceFiles {
+    /// All that may be written.
+    pub(super) files: Vec<Output>,
+    /// What an earlier run has left of further slices.
+    pub(super) stale: Vec<String>,
+}
+
+/// Those of so many slices, which go into a folder.
+pub(super) fn slice_files(folder: &Path, count: usize) -> SliceFiles {
+    let mut files = files_of();
+    let of = |number| Output::named("resampled_slice", warped_slice(number), Some(Product::Warped));
+    let end = files.len() - 2;
+    files.splice(end..end, (1..=count).map(of));
+    let there = |name: &String| folder.join(name).exists();
+    let stale = (count + 1..).map(warped_slice).take_while(there).collect();
+    SliceFiles { files, stale }
 }
 
 /// The body at the end.
@@ -66,7 +91,7 @@ impl<'a> OfBody<'a> {
         Self { job, setting, similarity, materials, remarks, ended, record }
     }
 
-    fn recorded(
+    pub(super) fn recorded(
         &self,
         body: &ElasticResult,
         measures: &Measures,
@@ -171,6 +196,7 @@ impl Task<ElasticResult> for OfBody<'_> {
         staged: &mut Staged<'_>,
     ) -> Result<()> {
         let (body, scales) = (found.extra, found.scales);
+        slice_files(run.folder, 0).stale.iter().for_each(|name| staged.without(name));
         let measures = Measures::of(&body, scales, self.setting.elastic.tolerance)?;
         self.record = self.recorded(&body, &measures, scales);
         if run.writes(Product::Mesh) {

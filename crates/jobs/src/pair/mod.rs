@@ -284,6 +284,11 @@ impl Pair {
         }
     }
 
+    /// What is odd about the two images.
+    pub(crate) fn oddities(&self) -> &[Text] {
+        &self.oddities
+    }
+
     /// Which labels count: those of both maps, of which the first is on the grid of the fixed image.
     ///
     /// # Errors

@@ -73,7 +73,10 @@ impl ElasticSetting {
     }
 
     /// Refuses a body, its motion or its start, whatever the images.
-    pub(super) fn check_body(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`RegisterError::Option`] for a start that is not of this mesh, and for options that cannot be.
+    pub fn check_body(&self) -> Result<()> {
         self.elastic.newmark().check()?;
         self.multiscale.check()?;
         let vertices = self.body.finest().body.mesh().vertices().len();

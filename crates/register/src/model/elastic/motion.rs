@@ -1,7 +1,7 @@
 //! Steps of a body in time: on the host with a direct solution, or on the device with an iterative one or with a dense inverse.
 
 use super::body::{BodyLevel, planes, vectors};
-use super::solvers::{solver, sparse};
+use super::solvers::{Made, solver, sparse};
 use super::{Elastic, StepSolver};
 use crate::error::{RegisterError, Result};
 use crate::model::solver::sparse::{SparseMatrix, Structure};
@@ -13,7 +13,7 @@ use voxalign_compute::ops::elementwise::{Expr, constant, param, x};
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::ops::tetrahedra::Mesh;
 use voxalign_elasticity::cut::{LEAST_RATIO, Next};
-use voxalign_elasticity::{Body, Cut, ElasticityError, Newmark, State};
+use voxalign_elasticity::{Body, Cut, ElasticityError, Newmark, Sparse, State};
 use voxalign_image::{Matrix3, memory};
 
 /// Up to so many vertices a direct solution is faster than an iterative one.
@@ -195,6 +195,10 @@ pub(super) struct OnDevice<D: Device> {
     kind: StepSolver,
     structure: Arc<Structure<D>>,
     solver: Box<dyn Solver<D>>,
+    /// The bounds of the spectrum that it counts on.
+    bounds: Option<[f64; 2]>,
+    /// The matrix of a step without what is counted on of the forces.
+    uncoupled: Sparse<Matrix3<f64>>,
     stiffness: SparseMatrix<D>,
     /// The mass of each vertex, kg, three times each; and 1 where it is free.
     mass: D::Buffer<f32>,
@@ -226,6 +230,7 @@ impl<D: Device> OnDevice<D> {
         let (body, fixed) = (&level.body, &level.fixed);
         let (stiffness, lumped) = (body.stiffness()?, body.lumped_mass()?);
         let n = lumped.len();
+        let uncoupled = method.effective(&stiffness, &lumped, None, fixed)?;
         let effective = method.effective(&stiffness, &lumped, coupling, fixed)?;
         let pattern = body.pattern();
         let rows: Vec<u32> = memory::collected(pattern.rows().iter().map(|&r| r as u32))?;
@@ -236,11 +241,14 @@ impl<D: Device> OnDevice<D> {
         };
         let tetrahedra = body.mesh().tetrahedra().len();
         let vectors = || device.alloc::<f32>(3 * n);
+        let Made { solver, bounds } = solver(device, kind, &structure, effective, None)?;
         let mut made = Self {
             body: Arc::clone(body),
             method,
             kind,
-            solver: solver(device, kind, &structure, effective)?,
+            solver,
+            bounds,
+            uncoupled,
             stiffness: sparse(device, &structure, stiffness.values())?,
             structure,
             mass: thrice(&|i| lumped[i] as f32)?,
@@ -263,10 +271,9 @@ impl<D: Device> OnDevice<D> {
 
     /// As [`voxalign_elasticity::Motion::recouple`].
     fn recouple(&mut self, device: &D, level: &BodyLevel, coupling: &[Matrix3<f64>]) -> Result<()> {
-        let BodyLevel { body, fixed, .. } = level;
-        let (stiffness, mass) = (body.stiffness()?, body.lumped_mass()?);
-        let effective = self.method.effective(&stiffness, &mass, Some(coupling), fixed)?;
-        self.solver = solver(device, self.kind, &self.structure, effective)?;
+        let effective = self.uncoupled.with_blocks(coupling, level.fixed.mask())?;
+        let made = solver(device, self.kind, &self.structure, effective, self.bounds)?;
+        (self.solver, self.bounds) = (made.solver, made.bounds);
         Ok(())
     }
 

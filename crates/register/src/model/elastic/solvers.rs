@@ -74,39 +74,63 @@ pub(super) fn sparse<D: Device>(
 
 /// Blocks as devices have them: nine planes, row by row.
 fn in_planes(blocks: &[Matrix3<f64>]) -> Result<Vec<f32>> {
-    let entry = |k: usize| blocks.iter().map(move |block| block[(k / 3, k % 3)] as f32);
-    Ok(memory::collected((0..9).flat_map(entry))?)
+    let mut all = memory::zeroed(9 * blocks.len())?;
+    all.par_chunks_mut(blocks.len().max(1)).enumerate().for_each(|(k, plane)| {
+        let entry = (k / 3, k % 3);
+        plane.iter_mut().zip(blocks).for_each(|(out, block)| *out = block[entry] as f32);
+    });
+    Ok(all)
 }
 
-/// Chebyshev's iteration for a matrix, where a moderate number of iterations is enough.
+/// Chebyshev's iteration for a matrix, where a moderate number of iterations is enough; `known` are bounds of its spectrum, if only about.
 fn chebyshev<D: Device>(
     device: &D,
     structure: &Arc<Structure<D>>,
     matrix: &Sparse<Matrix3<f64>>,
-) -> Result<Option<Box<dyn Solver<D>>>> {
-    let bounds = spectrum(matrix)?;
+    known: Option<[f64; 2]>,
+) -> Result<Option<Made<D>>> {
+    let bounds = match known {
+        Some(bounds) => bounds,
+        None => spectrum(matrix)?,
+    };
     if iterations(bounds, RESIDUAL) > MOST_CHEBYSHEV {
         return Ok(None);
     }
     let (pattern, blocks) = (matrix.pattern(), matrix.values());
     let diagonal = (0..pattern.vertices()).map(|i| matrix.get(i, i).unwrap_or_default());
     let inverses = inverses(&memory::collected(diagonal)?)?;
-    let mut scaled = memory::room(blocks.len())?;
+    let mut scaled = memory::filled(blocks.len(), Matrix3::zeros())?;
+    let mut rest = &mut scaled[..];
+    let mut rows = memory::room(inverses.len())?;
     for (row, inverse) in pattern.rows().windows(2).zip(&inverses) {
-        scaled.extend(blocks[row[0]..row[1]].iter().map(|block| inverse * block));
+        let (own, others) = rest.split_at_mut(row[1] - row[0]);
+        rows.push((own, &blocks[row[0]..row[1]], inverse));
+        rest = others;
     }
+    rows.into_par_iter().with_min_len(64).for_each(|(own, blocks, inverse)| {
+        own.iter_mut().zip(blocks).for_each(|(own, block)| *own = inverse * block);
+    });
     let both = [sparse(device, structure, blocks)?, sparse(device, structure, &scaled)?];
     let inverse = device.upload_vec(in_planes(&inverses)?)?;
-    Ok(Some(Box::new(Chebyshev::new(device, both, inverse, bounds, RESIDUAL)?)))
+    let solver = Chebyshev::new(device, both, inverse, bounds, (RESIDUAL, ITERATIONS))?;
+    Ok(Some(Made { solver: Box::new(solver), bounds: Some(bounds) }))
 }
 
-/// The solver of steps with a matrix.
+/// A solver that was made.
+pub(super) struct Made<D: Device> {
+    pub(super) solver: Box<dyn Solver<D>>,
+    /// The bounds of the spectrum that it counts on, of the matrix whose diagonal is the identity.
+    pub(super) bounds: Option<[f64; 2]>,
+}
+
+/// The solver of steps with a matrix. The bounds of one that differs from it by some of its diagonal may be known.
 pub(super) fn solver<D: Device>(
     device: &D,
     kind: StepSolver,
     structure: &Arc<Structure<D>>,
     effective: Sparse<Matrix3<f64>>,
-) -> Result<Box<dyn Solver<D>>> {
+    known: Option<[f64; 2]>,
+) -> Result<Made<D>> {
     let vertices = effective.pattern().vertices();
     if kind == StepSolver::Inverse && vertices > MOST_DENSE {
         let value = format!("inverse with {vertices} vertices");
@@ -114,13 +138,71 @@ pub(super) fn solver<D: Device>(
         return Err(RegisterError::option("step-solver", value, remedy));
     }
     if kind == StepSolver::Inverse {
-        return Ok(Box::new(inverse(device, effective)?));
+        let solver = Box::new(inverse(device, effective)?);
+        return Ok(Made { solver, bounds: None });
     }
     if kind == StepSolver::Chebyshev
-        && let Some(solver) = chebyshev(device, structure, &effective)?
+        && let Some(made) = chebyshev(device, structure, &effective, known)?
     {
-        return Ok(solver);
+        return Ok(made);
     }
     let matrix = sparse(device, structure, effective.values())?;
-    Ok(Box::new(cg(device, matrix, 3, ITERATIONS, RESIDUAL)?))
+    let solver = Box::new(cg(device, matrix, 3, ITERATIONS, RESIDUAL)?);
+    Ok(Made { solver, bounds: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use voxalign_compute::Memory;
+    use voxalign_compute::cpu::Cpu;
+    use voxalign_elasticity::{Body, Fixed, Material, Materials, Newmark, TetraBox};
+    use voxalign_image::Grid;
+
+    /// Whatever the bounds that are given, the solution is that of a factorisation.
+    #[test]
+    fn bounds_that_do_not_hold_cost_iterations_alone() {
+        let grid = Grid::axis_aligned([20, 18, 16], [2.0; 3]).unwrap();
+        let mesh = TetraBox::over(&grid, 6.0).unwrap().mesh().unwrap();
+        let material = Material::new(2000.0, 0.4, 1000.0).unwrap();
+        let body = Body::new(mesh, &Materials::Uniform(material)).unwrap();
+        let (stiffness, mass) = (body.stiffness().unwrap(), body.lumped_mass().unwrap());
+        let held = Fixed::vertices(body.mesh(), &[0, 5]).unwrap();
+        let method = Newmark { mass_damping: 80.0, ..Newmark::with_step(0.05) };
+        let matrix = || method.effective(&stiffness, &mass, None, &held).unwrap();
+        let n = mass.len();
+        let x = |i: usize, a: usize| ((37 * i + 11 * a) % 19) as f64 - 9.0;
+        let f: Vec<_> = (0..n).map(|i| Vector3::new(x(i, 0), x(i, 1), x(i, 2))).collect();
+        let truth = Factor::new(matrix()).unwrap().solve(&f).unwrap();
+        let size = truth.iter().map(|v| v.norm()).fold(0.0, f64::max);
+        let cpu = Cpu::new(Some(2)).unwrap();
+        let pattern = body.pattern();
+        let rows: Vec<u32> = pattern.rows().iter().map(|&r| r as u32).collect();
+        let structure = Arc::new(Structure::new(&cpu, &rows, pattern.columns()).unwrap());
+        let planes: Vec<f32> = (0..3).flat_map(|a| f.iter().map(move |v| v[a] as f32)).collect();
+        let right = cpu.upload(&planes).unwrap();
+        let [low, high] = spectrum(&matrix()).unwrap();
+        let mut counts = Vec::new();
+        for known in [
+            None,
+            Some([0.5 * low, high]),
+            Some([2.0 * low, high]),
+            Some([low, 0.7 * high]),
+            Some([0.95, 1.05]),
+        ] {
+            let kind = StepSolver::Chebyshev;
+            let mut made = solver(&cpu, kind, &structure, matrix(), known).unwrap();
+            assert_eq!(made.bounds, Some(known.unwrap_or([low, high])));
+            let mut v = cpu.alloc(3 * n).unwrap();
+            let solution = made.solver.solve(&right, &mut v).unwrap();
+            assert!(solution.residual.unwrap() <= RESIDUAL, "{known:?} {solution:?}");
+            let found = cpu.download(&v).unwrap();
+            for (i, truth) in truth.iter().enumerate() {
+                let found = Vector3::from_fn(|a, _| f64::from(found[i + a * n]));
+                assert!((found - truth).norm() < 1e-3 * size, "{known:?} {i} {found} {truth}");
+            }
+            counts.push(solution.iterations);
+        }
+        assert!(counts[1..].iter().all(|&count| count > counts[0]), "{counts:?}");
+    }
 }

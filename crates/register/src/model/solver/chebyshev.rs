@@ -8,19 +8,22 @@
 use std::sync::LazyLock;
 
 use voxalign_compute::Device;
-use voxalign_compute::ops::elementwise::{Expr, param, x};
+use voxalign_compute::ops::elementwise::{Expr, constant, param, x};
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::ops::sparse::Entries;
 
-use super::sparse::SparseMatrix;
+use super::cg::ConjugateGradients;
+use super::sparse::{SparseMatrix, cg};
 use super::{LinearOperator, Solution, Solver, relative};
 use crate::error::Result;
 
 /// By how much the bounds are widened, as those that are known are within the spectrum.
 const WIDER: [f64; 2] = [0.7, 1.05];
 
-/// How often as many iterations as should be enough are made before it gives up.
+/// How often as many iterations as should be enough are made, and which part of the residual each of them has to leave at most, before it
+/// takes it that the bounds do not hold.
 const ROUNDS: usize = 6;
+const LEAVES: f64 = 0.5;
 
 static NEXT: LazyLock<Expr> = LazyLock::new(|| {
     // v' + ω (v − v' + γ (D⁻¹f − D⁻¹A v)), of v', v, D⁻¹f and D⁻¹A v.
@@ -39,6 +42,9 @@ pub struct Chebyshev<D: Device> {
     reach: f64,
     iterations: usize,
     tolerance: f64,
+    /// Where the bounds do not hold: conjugate gradients, of at most so many iterations.
+    others: Option<ConjugateGradients<D, SparseMatrix<D>>>,
+    most: usize,
     right: D::Buffer<f32>,
     product: D::Buffer<f32>,
     other: D::Buffer<f32>,
@@ -59,7 +65,8 @@ pub fn iterations(bounds: [f64; 2], part: f64) -> usize {
 
 impl<D: Device> Chebyshev<D> {
     /// For a matrix, the same with each row of blocks multiplied by the inverse of its diagonal block, these inverses (nine planes), and the
-    /// smallest and the largest eigenvalue of the second one, about; until the relative residual is below a tolerance.
+    /// smallest and the largest eigenvalue of the second one, about; until the relative residual is below a tolerance. Where eigenvalues are beyond these
+    /// bounds, so many conjugate gradients are made at most.
     ///
     /// # Errors
     /// Memory that runs out.
@@ -68,7 +75,7 @@ impl<D: Device> Chebyshev<D> {
         [matrix, scaled]: [SparseMatrix<D>; 2],
         inverse: D::Buffer<f32>,
         bounds: [f64; 2],
-        tolerance: f64,
+        (tolerance, most): (f64, usize),
     ) -> Result<Self> {
         let len = 3 * matrix.csr().width;
         let [low, high] = [bounds[0] * WIDER[0], bounds[1] * WIDER[1]];
@@ -81,6 +88,8 @@ impl<D: Device> Chebyshev<D> {
             reach: 0.5 * (high - low) / middle,
             iterations: iterations(bounds, tolerance),
             tolerance,
+            others: None,
+            most,
             right: device.alloc(len)?,
             product: device.alloc(len)?,
             other: device.alloc(len)?,
@@ -109,19 +118,41 @@ impl<D: Device> Chebyshev<D> {
     }
 }
 
+impl<D: Device> Chebyshev<D> {
+    /// Solves by conjugate gradients, from the beginning, now and from now on.
+    fn by_others(&mut self, f: &D::Buffer<f32>, v: &mut D::Buffer<f32>) -> Result<Solution> {
+        let device = &self.device;
+        device.eval_in_place(&constant(0.0), v, &[], &[], None)?;
+        let matrix = self.matrix.copy(device)?;
+        let others = cg(device, matrix, 3, self.most, self.tolerance)?;
+        self.others.insert(others).solve(f, v)
+    }
+}
+
 impl<D: Device> Solver<D> for Chebyshev<D> {
     fn solve(&mut self, f: &D::Buffer<f32>, v: &mut D::Buffer<f32>) -> Result<Solution> {
         self.device.diagonal_product(Entries::Blocks, &self.inverse, f, &mut self.right)?;
         let mut solution = Solution::default();
+        if let Some(others) = &mut self.others {
+            return others.solve(f, v);
+        }
+        let mut before = f64::INFINITY;
         for _ in 0..ROUNDS {
             self.round(v)?;
             solution.iterations += self.iterations;
             solution.residual = self.residual(f, v)?;
-            if solution.residual.is_some_and(|residual| residual <= self.tolerance) {
+            let residual = solution.residual.unwrap_or(f64::NAN);
+            if residual <= self.tolerance {
+                return Ok(solution);
+            }
+            let falls = residual <= LEAVES * before;
+            if !falls {
                 break;
             }
+            before = residual;
         }
-        Ok(solution)
+        let made = self.by_others(f, v)?;
+        Ok(Solution { iterations: solution.iterations + made.iterations, ..made })
     }
 
     fn residual(&mut self, f: &D::Buffer<f32>, v: &D::Buffer<f32>) -> Result<Option<f64>> {

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use voxalign_compute::Device;
 use voxalign_compute::ops::sparse::{Csr, Entries};
+use voxalign_compute::{Device, DeviceBuffer};
 
 use super::LinearOperator;
 use super::cg::ConjugateGradients;
@@ -48,6 +48,16 @@ impl<D: Device> SparseMatrix<D> {
     #[must_use]
     pub fn new(structure: Arc<Structure<D>>, entries: Entries, values: D::Buffer<f32>) -> Self {
         Self { structure, entries, values }
+    }
+
+    /// The same matrix once more.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    pub fn copy(&self, device: &D) -> Result<Self> {
+        let mut values = device.alloc(self.values.len())?;
+        device.copy(&self.values, &mut values)?;
+        Ok(Self::new(Arc::clone(&self.structure), self.entries, values))
     }
 
     /// The matrix, for the operators of a device.
