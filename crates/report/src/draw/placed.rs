@@ -5,7 +5,7 @@ use super::picture::{Picture, Shown};
 use super::plane::Plane;
 use super::studio::{Drawn, Images, Studio};
 use crate::error::Result;
-use crate::text::{escape, number};
+use crate::text::{escape, plain};
 use voxalign_image::{Grid, Mesh, Vector3};
 
 /// Longest sides of pictures, pixels, and where there are many of them.
@@ -103,11 +103,11 @@ impl<'a> Placed<'a> {
         let Some(plane) = self.plane() else { return String::new() };
         let axes = plane.sides().map(|(axis, _)| axis);
         let count = axes.map(|a| self.grid.dims()[a].to_string()).join(" \u{d7} ");
-        let size = axes.map(|a| number(self.grid.spacing()[a])).join(" \u{d7} ");
+        let size = axes.map(|a| plain(self.grid.spacing()[a])).join(" \u{d7} ");
         format!("{count} pixels of {size}\u{a0}mm")
     }
 
-    /// What it covers of the world: a rectangle, and its border.
+    /// What it covers of the world, as a rectangle.
     ///
     /// # Errors
     /// [`ReportError::Mesh`](crate::ReportError::Mesh) where its grid is not finite.
@@ -123,8 +123,7 @@ impl<'a> Placed<'a> {
             self.grid.index_to_world(index)
         };
         let corners = [[false, false], [true, false], [true, true], [false, true]].map(corner);
-        let mesh = Mesh::new(corners.into(), vec![[0, 1, 2], [0, 2, 3]])?;
-        Ok(mesh.with_lines(vec![5], vec![0, 1, 2, 3, 0])?)
+        Ok(Mesh::new(corners.into(), vec![[0, 1, 2], [0, 2, 3]])?)
     }
 
     /// Its name and a remark, both in a line above its pictures, as HTML; the remark is HTML.

@@ -101,8 +101,8 @@ pub fn render(report: &SlicesReport<'_>) -> Result<String> {
         &elastic::strains(&studio, "Strain over the deformed volume", &moved, report.strain)?,
         "the norm of the strain of each tetrahedron as the body ended, over the volume as it was found. Good: it is small, and \
          large only where tissue really stretches or slides. Linear elasticity is for small strains, up to about 0.1; spots of \
-         single tetrahedra mean that noise moves the body. Slices pull only where they are: large strain along a slice that ends \
-         a few millimetres from it means that the slice is torn out of a body that stays.",
+         single tetrahedra mean that noise moves the body. Slices pull only where they are: large strain on both sides of a \
+         slice means that a thin layer is torn out of a body that stays behind, and that stiffer tissue or a weaker force is due.",
     );
     numbers(&mut page, record, warped);
     let moving = record.inputs.iter().find(|i| i.role == "moving");
@@ -183,7 +183,7 @@ impl<'a> Shown<'_, 'a> {
                 out += &slice.picture(names, draw, &over(slice, *column))?;
             }
             if !below.is_empty() {
-                out += &format!("<p class=\"row\"><small>{below}</small></p>");
+                out += &format!("<p class=\"row under\">{below}</p>");
             }
         }
         if out.is_empty() {
@@ -348,7 +348,7 @@ fn whole(
     let surface = moved.surface()?;
     let lengths = lengths(report)?;
     let skin = Layer::new("body", &surface, Colour::Grey);
-    let mut layers = vec![skin.clone().with_values(&lengths).with_opacity(0.45)];
+    let mut layers = vec![skin.clone().with_values(&lengths).with_opacity(0.6)];
     layers.extend(planes().map(|layer| layer.with_opacity(0.35)));
     let scale = Some(Scale::new("displacement", "mm"));
     page.solid(
@@ -367,8 +367,8 @@ fn whole(
         &Sections { rows },
         "Where the slices lie",
         "the lines are where the slices, and in grey the surface of the body as it ended, cross the pictures of the volume as it \
-         was found. Good: the slices lie where they were taken; one that lies elsewhere has a wrong position or orientation in \
-         its header. The body should reach as far as the tissue that slices show.",
+         was found; a slice that is parallel to a picture is not in it. Good: the slices lie where they were taken; one that lies \
+         elsewhere has a wrong position or orientation in its header. The body should reach as far as the tissue that slices show.",
     )
 }
 
