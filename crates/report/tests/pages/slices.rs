@@ -1,7 +1,7 @@
 //! The report on a registration of a volume to slices, also in a real browser.
 
 use crate::common::{
-    HIDDEN, Layout, browser, is_printable, layout, show, soon, tables_that_are_cut,
+    HIDDEN, Layout, browser, faint_texts, is_printable, layout, show, soon, tables_that_are_cut,
 };
 use crate::deform::record;
 use crate::elastic::{cells, elastic, scale};
@@ -264,5 +264,22 @@ fn a_page_of_slices_is_drawn_in_a_browser() {
         let (all, cut) = tables_that_are_cut(&browser, &page, 375);
         assert!(all > 0);
         assert_eq!(cut, 0, "of {all} tables");
+    }
+}
+
+/// All texts can be read in light and dark windows, and ones that cannot are found.
+#[test]
+fn texts_stand_out_in_light_and_dark_windows() {
+    let Some(browser) = browser() else { return };
+    for good in [true, false] {
+        let page = report([3, 3, 3], good);
+        for dark in [false, true] {
+            let (all, faint) = faint_texts(&browser, &page, dark);
+            assert!(all > 100, "{all}");
+            assert_eq!(faint, "", "{good} {dark}");
+        }
+        let grey =
+            page.replace("</main>", "<p style=\"color:#808080\" class=\"pale\">pale</p></main>");
+        assert!(faint_texts(&browser, &grey, false).1.contains("P.pale"));
     }
 }
