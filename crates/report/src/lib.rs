@@ -3,7 +3,7 @@
 //! [`RunRecord`] is `result.json`, the record of a run: versions, command, inputs with checksums,
 //! parameters, transform, stages, figures and verdict. [`affine::render`] makes one HTML file of a
 //! record and its images that opens offline in any browser, [`deform::render`] one of a deformable
-//! registration, [`elastic::render`] one of an elastic body, [`atlas::render`] one of an atlas, [`regression::render`] and [`stability::render`] ones of
+//! registration, [`elastic::render`] one of an elastic body, [`slices::render`] one of a volume and slices, [`atlas::render`] one of an atlas, [`regression::render`] and [`stability::render`] ones of
 //! many atlases, [`drr::render`] one of simulated X-ray images, [`pose::render`] one of the pose of a CT by X-ray
 //! images, [`surface::render`] one of a surface, [`surfaces::render`] one of many, [`meshes`] are figures of surfaces and curves, [`bench::render`], [`curves::render`] and [`timeline::render`] pages of measurements.
 //!
@@ -73,6 +73,7 @@ pub use page::deform::{self, DeformReport};
 pub use page::drr::{self, DrrReport};
 pub use page::elastic::{self, ElasticReport};
 pub use page::pose::{self, PosePictures, PoseReport};
+pub use page::slices::{self, SlicePictures, SlicesReport};
 pub use page::surface::{self, SurfaceReport};
 pub use page::{bench, curves, regression, stability, surfaces, timeline, track};
 pub use record::anatomy::{AnatomyRecord, ClassRecord, MarksRecord, ShapeRecord};

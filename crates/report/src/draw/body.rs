@@ -14,9 +14,10 @@ const COLOURS: usize = 128;
 /// Weights down to this much below 0 are those of a point within.
 const INSIDE: f64 = 1e-9;
 
-/// The values of tetrahedra over the fixed image, from 0 to `reach`, with their key.
+/// The values of tetrahedra over the fixed image, from 0 to `reach`, with their key, under a name.
 pub(crate) fn pictures(
     studio: &Studio<'_>,
+    name: &str,
     mesh: &TetraMesh,
     values: &[f32],
     reach: f64,
@@ -25,7 +26,7 @@ pub(crate) fn pictures(
     let colours: Vec<_> =
         (0..COLOURS).map(|i| ramp(&all, i as f64 / (COLOURS - 1) as f64)).collect();
     let window = studio.fixed_window;
-    let body = studio.grid("strain", &["Strain over the fixed image"], |_, plane, drawn| {
+    let body = studio.grid("strain", &[name], |_, plane, drawn| {
         let which = tetrahedra(studio.grid_of_fixed(), plane, mesh);
         let greys = drawn.fixed.iter().map(|&v| window.unit(v));
         Picture::painted(plane.size(), greys, 0.5, &colours, |i| {

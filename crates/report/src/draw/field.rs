@@ -1,17 +1,15 @@
-//! Pictures of a deformation: its grid, its volume change, its displacements.
+//! Pictures of a deformation: its grid, its displacements.
 
 use super::axis::{ends, round_up};
 use super::contour::{add, level_lines, overlay, simplified};
-use super::gallery::LETTERS;
-use super::intensity::Lattice;
+use super::jacobian::VolumeChange;
 use super::key::Key;
-use super::picture::{Picture, diverging, diverging_style, level, sequential, sequential_style};
+use super::picture::{Picture, level, sequential, sequential_style};
 use super::plane::Plane;
 use super::studio::Studio;
-use super::window::quantile;
 use crate::error::Result;
-use crate::text::{fixed, number, thousands};
-use voxalign_image::{Grid, Vector3, VectorField, Volume};
+use crate::text::number;
+use voxalign_image::{VectorField, Volume};
 
 /// Squares of the grid along the longest side of the image.
 const SQUARES: f64 = 28.0;
@@ -19,29 +17,17 @@ const SQUARES: f64 = 28.0;
 const STEP: usize = 2;
 /// The tolerance of drawn lines, pixels.
 const TOLERANCE: f64 = 0.12;
-/// Colours of voxels that fold and of the edges of the fixed image.
-const FOLD: [u8; 3] = [255, 0, 255];
-pub(crate) const EDGE: [u8; 3] = [122, 122, 130];
-/// Factors that the scale of the Jacobian may end at.
-const FACTORS: [f64; 9] = [1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0];
 
 /// The pictures of a deformation.
 pub(crate) struct Deformation<'s, 'a> {
     studio: &'s Studio<'a>,
-    jacobian: &'a Volume<f32>,
+    /// Its Jacobian determinant.
+    pub(crate) change: VolumeChange<'s, 'a>,
     field: &'a VectorField,
     /// Distance of the lines of the grid, mm.
     square: f64,
-    /// The factor that has full colour.
-    factor: f64,
     /// The displacement that has full colour, mm.
     reach: f64,
-    /// Voxels whose Jacobian determinant is not above 0.
-    pub(crate) folded: usize,
-    /// Smallest and largest Jacobian determinant.
-    pub(crate) jacobian_range: [f64; 2],
-    /// The voxel of the smallest.
-    smallest_at: usize,
     /// Largest and mean displacement, mm.
     pub(crate) largest: f64,
     pub(crate) mean: f64,
@@ -54,17 +40,6 @@ impl<'s, 'a> Deformation<'s, 'a> {
         field: &'a VectorField,
     ) -> Self {
         let grid = field.grid();
-        let (mut folded, mut smallest_at, mut range) = (0, 0, [f32::MAX, f32::MIN]);
-        for (i, &j) in jacobian.data().iter().enumerate() {
-            folded += usize::from(j.is_nan() || j <= 0.0);
-            if j < range[0] {
-                (range[0], smallest_at) = (j, i);
-            }
-            range[1] = range[1].max(j);
-        }
-        if range[0] > range[1] {
-            range = [f32::NAN; 2];
-        }
         let (mut largest, mut sum, mut count) = (0.0f64, 0.0, 0usize);
         let (xs, rest) = field.data().split_at(grid.len());
         let (ys, zs) = rest.split_at(grid.len());
@@ -76,25 +51,16 @@ impl<'s, 'a> Deformation<'s, 'a> {
                 count += 1;
             }
         }
-        let mut logs: Vec<f32> = Lattice::new(grid.dims()).values(jacobian);
-        logs.retain(|j| *j > 0.0 && j.is_finite());
-        logs.iter_mut().for_each(|j| *j = j.ln().abs());
-        let typical = f64::from(quantile(&mut logs, 0.999).unwrap_or(0.0)).exp();
-        let factor = FACTORS.into_iter().find(|f| *f >= typical).unwrap_or(8.0);
         let longest = (0..3)
             .filter(|&a| grid.dims()[a] > 1)
             .map(|a| grid.extent()[a])
             .fold(f64::MIN_POSITIVE, f64::max);
         Self {
             studio,
-            jacobian,
+            change: VolumeChange::new(studio, jacobian),
             field,
             square: round_up(longest / SQUARES),
-            factor,
             reach: if largest > 0.0 { round_up(largest) } else { 1.0 },
-            folded,
-            jacobian_range: range.map(f64::from),
-            smallest_at,
             largest,
             mean: sum / count.max(1) as f64,
         }
@@ -183,56 +149,6 @@ impl<'s, 'a> Deformation<'s, 'a> {
         overlay("over", plane, &path)
     }
 
-    /// The Jacobian determinant in colours.
-    pub(crate) fn jacobians(&self) -> Result<String> {
-        let full = self.factor.ln();
-        let colours = diverging();
-        let mut palette = vec![FOLD, EDGE];
-        palette.extend((0..254).map(|i| colours[1 + i]));
-        palette[255] = colours[255];
-        self.studio.grid("jacobian", &["Jacobian determinant"], |_, plane, drawn| {
-            let folds = plane.any(self.jacobian, |j| j.is_nan() || j <= 0.0);
-            let edges = self.studio.fixed_edges(plane, drawn);
-            let values = plane.draw(self.jacobian, 1.0);
-            let pixels = values
-                .iter()
-                .zip(folds.into_iter().zip(edges))
-                .map(|(&j, marks)| match marks {
-                    (true, _) => 0,
-                    (_, true) => 1,
-                    _ => {
-                        let t = (f64::from(j.max(1e-6)).ln() / full).clamp(-1.0, 1.0);
-                        // 129 is black; the two marks come before the lightest blue.
-                        (129.0 + 126.5 * t).round().clamp(2.0, 255.0) as u8
-                    }
-                })
-                .collect();
-            Picture::coloured(plane, pixels, palette.clone())
-        })
-    }
-
-    /// The colour bar, and where the mapping folds or is next to it.
-    pub(crate) fn jacobian_key(&self) -> String {
-        let [low, _] = self.jacobian_range;
-        let place = place(self.field.grid(), self.smallest_at);
-        let words = match self.folded {
-            0 => format!("no voxel folds; the smallest, {}, is {place}", number(low)),
-            n => format!(
-                "<strong class=\"fail\">{} of {} voxels fold</strong>; the smallest, {}, is {place}",
-                thousands(n as f64),
-                thousands(self.jacobian.data().len() as f64),
-                number(low)
-            ),
-        };
-        let words = if low.is_finite() { words } else { "no value is finite".to_owned() };
-        let ends = ["\u{f7}", "\u{d7}"].map(|sign| format!("{sign}\u{a0}{}", self.factor));
-        Key::new()
-            .ticked(&diverging_style(), [&ends[0], "1", &ends[1]])
-            .line("#f0f;height:12px", "folded")
-            .words(&words)
-            .html()
-    }
-
     /// The lengths of the displacements in colours.
     pub(crate) fn displacements(&self) -> Result<String> {
         self.studio.grid("displacement", &["Displacement magnitude"], |_, plane, _| {
@@ -260,26 +176,11 @@ fn between(list: &[usize], at: f64) -> f64 {
     value(low) + (value(high) - value(low)) * (at - low as f64)
 }
 
-/// A description of the position of a voxel.
-fn place(grid: &Grid, voxel: usize) -> String {
-    let [nx, ny, _] = grid.dims();
-    let index = [voxel % nx, voxel / nx % ny, voxel / (nx * ny)];
-    let world = grid.index_to_world(Vector3::from(index.map(|i| i as f64)));
-    if grid.is_2d() {
-        let [x, y] = [fixed(world[0], 1), fixed(world[1], 1)];
-        return format!("at x {x}, y {y}\u{a0}mm (voxel {}, {})", index[0], index[1]);
-    }
-    let part = |a: usize| {
-        format!("{}\u{a0}{}", LETTERS[a][usize::from(world[a] >= 0.0)], fixed(world[a].abs(), 1))
-    };
-    let parts: Vec<String> = (0..3).map(part).collect();
-    format!("at {}\u{a0}mm (voxel {}, {}, {})", parts.join(", "), index[0], index[1], index[2])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::draw::studio::Images;
+    use voxalign_image::{Grid, Vector3};
 
     /// The x of the vertical lines on the one plane of a flat image that was shifted to the right of
     /// the patient.
@@ -290,7 +191,7 @@ mod tests {
         let field = VectorField::from_world_fn(grid, |_| Vector3::new(shift, 0.0, 0.0));
         let studio = Studio::new(Images::new(&image, &image, &image)).unwrap();
         let deformation = Deformation::new(&studio, &jacobian, &field);
-        assert_eq!((deformation.folded, deformation.square), (0, 2.5));
+        assert_eq!((deformation.change.folded, deformation.square), (0, 2.5));
         assert!((deformation.mean - shift).abs() < 1e-6);
         let svg = deformation.lines(&studio.planes[0]);
         let path = svg.split("d=\"").nth(1).unwrap().split('"').next().unwrap();
@@ -318,13 +219,5 @@ mod tests {
     fn values_are_linear_between_places() {
         assert_eq!(between(&[0, 2, 4, 5], 2.5), 4.5);
         assert_eq!(between(&[], 1.0), 0.0);
-    }
-
-    #[test]
-    fn places_are_in_letters() {
-        let grid = Grid::axis_aligned([4, 5, 6], [1.0, 2.0, 3.0]).unwrap();
-        assert!(
-            place(&grid, 1 + 4 * (2 + 5 * 3)).starts_with("at R\u{a0}1.0, A\u{a0}4.0, S\u{a0}9")
-        );
     }
 }

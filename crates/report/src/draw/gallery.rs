@@ -3,12 +3,12 @@
 use super::picture::{Picture, Shown};
 use super::plane::Plane;
 use crate::error::Result;
-use crate::text::escape;
+use crate::text::{escape, fixed};
 use std::fmt::Write as _;
 use voxalign_image::{Grid, Vector3};
 
 /// The sides of each axis of the world: where coordinates are below 0, and above.
-pub(crate) const LETTERS: [[char; 2]; 3] = [['L', 'R'], ['P', 'A'], ['I', 'S']];
+pub(super) const LETTERS: [[char; 2]; 3] = [['L', 'R'], ['P', 'A'], ['I', 'S']];
 
 /// The beginning of a table of pictures with a column of some width under each heading.
 pub(crate) fn columns(headings: &[&str], width: &str) -> String {
@@ -173,7 +173,16 @@ fn position(grid: &Grid, plane: &Plane) -> String {
         "coronal" => 1,
         _ => 2,
     };
-    let position = grid.index_to_world(index)[world];
-    let letter = LETTERS[world][usize::from(position >= 0.0)];
-    format!("{letter}\u{a0}{:.1}\u{a0}mm", position.abs())
+    coordinate(grid.index_to_world(index), world) + "\u{a0}mm"
+}
+
+/// A coordinate of a point of the world along an axis, mm, with the letter of its side.
+pub(crate) fn coordinate(point: Vector3<f64>, axis: usize) -> String {
+    let letter = LETTERS[axis][usize::from(point[axis] >= 0.0)];
+    format!("{letter}\u{a0}{}", fixed(point[axis].abs(), 1))
+}
+
+/// A point of the world, mm, with the letters of its sides.
+pub(crate) fn point(world: Vector3<f64>) -> String {
+    [0, 1, 2].map(|axis| coordinate(world, axis)).join(", ")
 }

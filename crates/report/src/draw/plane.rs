@@ -120,7 +120,11 @@ pub(crate) fn along(grid: &Grid, plane: &Plane, slices: &[usize]) -> Vec<Plane> 
 }
 
 /// The planes, with longest sides of between these numbers of pixels.
-fn planes_within(grid: &Grid, centre: [usize; 3], pixels: Option<[f64; 2]>) -> Vec<Plane> {
+pub(crate) fn planes_within(
+    grid: &Grid,
+    centre: [usize; 3],
+    pixels: Option<[f64; 2]>,
+) -> Vec<Plane> {
     let dims = grid.dims();
     let extent = grid.extent();
     let axes = Axes::new(grid);

@@ -4,7 +4,7 @@ use super::edges::{edges, outlines};
 use super::intensity::{BINS, Joint, Lattice, Transfer};
 use super::key::Key;
 use super::picture::{Picture, diverging, diverging_style, sequential, signed_level};
-use super::plane::{Plane, along, check_memory, planes};
+use super::plane::{Plane, along, check_memory, planes_within};
 use super::window::Window;
 use super::{check_grids, gallery, mask};
 use crate::error::Result;
@@ -83,7 +83,8 @@ pub(crate) struct Studio<'a> {
     whole: [Window; 2],
     transfer: Transfer,
     joints: [Joint; 2],
-    difference_scale: f32,
+    /// The difference that has full colour.
+    pub(crate) difference_scale: f32,
 }
 
 /// The values of the images on one plane.
@@ -97,6 +98,14 @@ impl<'a> Studio<'a> {
     /// # Errors
     /// An image on another grid than the fixed one.
     pub(crate) fn new(report: Images<'a>) -> Result<Self> {
+        Self::within(report, None)
+    }
+
+    /// As [`new`](Self::new), with longest sides of pictures of between these numbers of pixels.
+    ///
+    /// # Errors
+    /// As of [`new`](Self::new).
+    pub(crate) fn within(report: Images<'a>, pixels: Option<[f64; 2]>) -> Result<Self> {
         report.check()?;
         let grid = report.fixed.grid();
         let lattice = Lattice::new(grid.dims());
@@ -110,7 +119,8 @@ impl<'a> Studio<'a> {
         let joints =
             [&before, &after].map(|moving| Joint::new((&fixed, whole[0]), (moving, whole[1])));
         let transfer = Joint::new((&fixed, fixed_window), (&after, moving_window)).transfer();
-        let planes = planes(grid, lattice.centre_of_mass(report.fixed, fixed_window));
+        let centre = lattice.centre_of_mass(report.fixed, fixed_window);
+        let planes = planes_within(grid, centre, pixels);
         check_memory(&planes)?;
         let draw = |plane: &Plane| Drawn {
             fixed: plane.draw(report.fixed, fixed_window.low),
@@ -191,11 +201,16 @@ impl<'a> Studio<'a> {
     /// The fixed image, and the moving one before and after, under these names.
     pub(crate) fn slices(&self, [before, after]: [&str; 2]) -> Result<String> {
         let rows = ["Fixed", before, after];
-        let draw = |row: usize, plane: &Plane, drawn: &Drawn| match row {
-            0 => Picture::of(plane, &drawn.fixed, self.fixed_window),
-            _ => Picture::of(plane, &drawn.moving[row - 1], self.moving_window),
-        };
+        let draw = |row, plane: &Plane, drawn: &Drawn| self.plain(row, plane, drawn);
         Ok(self.grid_with("slice", &rows, draw, |plane| self.mask(plane))? + &self.mask_key())
+    }
+
+    /// The fixed image on a plane, or the moving one before or after: row 0, 1 or 2.
+    pub(crate) fn plain(&self, row: usize, plane: &Plane, drawn: &Drawn) -> Picture {
+        match row.checked_sub(1) {
+            None => Picture::of(plane, &drawn.fixed, self.fixed_window),
+            Some(row) => Picture::of(plane, &drawn.moving[row], self.moving_window),
+        }
     }
 
     /// Slices through all of the image, with the edges of the fixed image over the moving one after;
@@ -227,31 +242,36 @@ impl<'a> Studio<'a> {
 
     /// Squares of the fixed and the moving image in turn.
     pub(crate) fn checkerboards(&self) -> Result<String> {
+        let draw = |row, plane: &Plane, drawn: &Drawn| self.checkerboard(row, plane, drawn);
+        self.grid("checker", &["Before", "After"], draw)
+    }
+
+    /// The same on a plane, before or after: row 0 or 1.
+    pub(crate) fn checkerboard(&self, row: usize, plane: &Plane, drawn: &Drawn) -> Picture {
         let longest = self.planes.iter().map(|p| p.width().max(p.height())).max().unwrap_or(1);
         let square = longest.div_ceil(SQUARES).max(1);
-        self.grid("checker", &["Before", "After"], |row, plane, drawn| {
-            let width = plane.width();
-            let values = drawn.fixed.iter().zip(&drawn.moving[row]).enumerate();
-            let values = values.map(|(i, (&f, &m))| {
-                if (i % width / square + i / width / square).is_multiple_of(2) {
-                    self.fixed_window.unit(f)
-                } else {
-                    self.moving_window.unit(m)
-                }
-            });
-            Picture::grey(width, plane.height(), values)
-        })
+        let width = plane.width();
+        let values = drawn.fixed.iter().zip(&drawn.moving[row]).enumerate();
+        let values = values.map(|(i, (&f, &m))| {
+            if (i % width / square + i / width / square).is_multiple_of(2) {
+                self.fixed_window.unit(f)
+            } else {
+                self.moving_window.unit(m)
+            }
+        });
+        Picture::grey(width, plane.height(), values)
     }
 
     /// The edges of the fixed image over the moving one.
     pub(crate) fn edge_overlays(&self) -> Result<String> {
-        let both = self.planes.iter().zip(&self.drawn);
-        let lines: Vec<Vec<bool>> = both.map(|(p, drawn)| self.fixed_edges(p, drawn)).collect();
-        self.grid("edge", &["Before", "After"], |row, plane, drawn| {
-            let at = self.planes.iter().position(|p| p == plane).unwrap_or(0);
-            let values = &drawn.moving[row];
-            Picture::with_lines(plane, values, self.moving_window, &lines[at], EDGE)
-        })
+        let draw = |row, plane: &Plane, drawn: &Drawn| self.edge_overlay(row, plane, drawn);
+        self.grid("edge", &["Before", "After"], draw)
+    }
+
+    /// The same on a plane, before or after: row 0 or 1.
+    pub(crate) fn edge_overlay(&self, row: usize, plane: &Plane, drawn: &Drawn) -> Picture {
+        let lines = self.fixed_edges(plane, drawn);
+        Picture::with_lines(plane, &drawn.moving[row], self.moving_window, &lines, EDGE)
     }
 
     /// The pixels of a plane on an edge of the fixed image.
@@ -261,15 +281,27 @@ impl<'a> Studio<'a> {
 
     /// Fixed minus moving, the moving intensities mapped onto those of the fixed image.
     pub(crate) fn differences(&self) -> Result<String> {
-        let draw = |row: usize, plane: &Plane, drawn: &Drawn| {
-            let window = self.fixed_window;
-            let pixels = drawn.fixed.iter().zip(&drawn.moving[row]).map(|(&f, &m)| {
-                let difference = f.clamp(window.low, window.high) - self.transfer.apply(m);
-                signed_level(f64::from(difference / self.difference_scale))
-            });
-            Picture::coloured(plane, pixels.collect(), diverging())
-        };
+        let draw = |row, plane: &Plane, drawn: &Drawn| self.difference(row, plane, drawn);
         self.grid_with("difference", &["Before", "After"], draw, |plane| self.mask(plane))
+    }
+
+    /// The same on a plane, before or after: row 0 or 1.
+    pub(crate) fn difference(&self, row: usize, plane: &Plane, drawn: &Drawn) -> Picture {
+        let window = self.fixed_window;
+        let pixels = drawn.fixed.iter().zip(&drawn.moving[row]).map(|(&f, &m)| {
+            let difference = f.clamp(window.low, window.high) - self.transfer.apply(m);
+            signed_level(f64::from(difference / self.difference_scale))
+        });
+        Picture::coloured(plane, pixels.collect(), diverging())
+    }
+
+    /// What `draw` makes of the plane at a place in the list.
+    pub(crate) fn at(
+        &self,
+        place: usize,
+        draw: impl Fn(&Plane, &Drawn) -> Picture,
+    ) -> Option<Picture> {
+        Some(draw(self.planes.get(place)?, self.drawn.get(place)?))
     }
 
     /// The colour bar of the differences.

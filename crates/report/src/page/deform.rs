@@ -7,6 +7,7 @@ use super::words::Card;
 use super::{Heading, Page, course, pair, words};
 use crate::draw::check_grids;
 use crate::draw::field::Deformation;
+use crate::draw::jacobian::VolumeChange;
 use crate::draw::studio::{Images, Studio};
 use crate::error::Result;
 use crate::record::{Figure, RunRecord};
@@ -145,7 +146,7 @@ pub(crate) fn render_with(
         "Volume change",
         "fig-jacobian",
         "Volume change",
-        &(deformation.jacobians()? + &deformation.jacobian_key()),
+        &(deformation.change.pictures()? + &deformation.change.key()),
         "the Jacobian determinant of the deformation on a logarithmic scale, with the edges of the fixed image \
          in grey. Orange: the region is larger in the moving image and was shrunk; blue: it is smaller there \
          and was expanded; black: unchanged. Good: smooth patches that follow the anatomy. Checkerboards and \
@@ -173,36 +174,50 @@ pub(crate) fn render_with(
     page.add("Energy", course(report.energies));
     let evidence = record.deformation.as_ref().and_then(|d| d.evidence.as_ref());
     page.add("Evidence", of_deformation(evidence));
-    page.add("Measures", measures(record));
+    let object = match record.inputs.iter().any(|i| i.role == "fixed_mask") {
+        true => "the region inside the fixed mask",
+        false => "the foreground of the fixed image",
+    };
+    page.add("Measures", measures(record, object));
     page.add("", words::landmarks(record));
     page.add("", words::figures(record));
-    let [x, y, z, _] = record.transform.matrix;
-    if [x, y, z] != [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]] {
-        page.add("", words::transform(&record.transform, "The affine part"));
-    }
+    page.add("", affine_part(record));
     let kind = if record.elastic.is_some() { "elastic" } else { "deformable" };
     Ok(page.finish(record, &Heading::of_pair(record, kind)))
+}
+
+/// The affine part; nothing where it is the identity.
+pub(crate) fn affine_part(record: &RunRecord) -> Section {
+    match record.transform.matrix {
+        [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], _] => Section::default(),
+        _ => words::transform(&record.transform, "The affine part"),
+    }
 }
 
 /// The most telling numbers.
 fn cards(record: &RunRecord, deformation: &Deformation<'_, '_>) -> Vec<Card> {
     let mut cards = words::highlights(record, &HIGHLIGHTS, 2);
-    let folded = match deformation.folded {
-        0 => "no folded voxels".to_owned(),
-        1 => "1 folded voxel".to_owned(),
-        n => format!("{} folded voxels", thousands(n as f64)),
-    };
-    let [low, high] = deformation.jacobian_range;
-    let range = format!("{} to {}", fixed(low, 2), fixed(high, 2));
-    cards.push(Card::new("Volume change", range, folded));
+    cards.push(volume_change(&deformation.change));
     let largest = format!("{}\u{a0}mm", fixed(deformation.largest, 2));
     let mean = format!("at most; {}\u{a0}mm on average", fixed(deformation.mean, 2));
     cards.push(Card::new("Displacement", largest, mean));
     cards
 }
 
+/// The range of the volume change, large.
+pub(crate) fn volume_change(change: &VolumeChange<'_, '_>) -> Card {
+    let folded = match change.folded {
+        0 => "no folded voxels".to_owned(),
+        1 => "1 folded voxel".to_owned(),
+        n => format!("{} folded voxels", thousands(n as f64)),
+    };
+    let [low, high] = change.range;
+    let range = format!("{} to {}", fixed(low, 2), fixed(high, 2));
+    Card::new("Volume change", range, folded)
+}
+
 /// The course of the registration.
-fn course(scales: &[EnergyScale]) -> Section {
+pub(crate) fn course(scales: &[EnergyScale]) -> Section {
     let body = match course::energies(scales, &course::ENERGY) {
         Some(svg) => scroll(Some(svg)) + &course::table(scales, "Energy"),
         None => "<p>No energy was recorded.</p>".to_owned(),
@@ -218,8 +233,8 @@ fn course(scales: &[EnergyScale]) -> Section {
     )
 }
 
-/// The measures of the deformation, where they were recorded.
-fn measures(record: &RunRecord) -> Section {
+/// The measures of the deformation, where they were recorded, of this `object`.
+pub(crate) fn measures(record: &RunRecord, object: &str) -> Section {
     let title = "Measures of the deformation";
     let Some(deformation) = &record.deformation else {
         return section("measures", title, "<p>None.</p>");
@@ -232,10 +247,6 @@ fn measures(record: &RunRecord) -> Section {
         .column("#Whole grid", |row| words::one(row.name, row.grid))
         .column("Unit", |row| escape(row.unit))
         .html("measures");
-    let object = match record.inputs.iter().any(|i| i.role == "fixed_mask") {
-        true => "the region inside the fixed mask",
-        false => "the foreground of the fixed image",
-    };
     let note = note(&format!(
         "The object is {object}. Means over the whole grid are dominated by the background around it."
     ));

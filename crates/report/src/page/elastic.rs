@@ -6,6 +6,7 @@ use super::deform::{DeformReport, EnergyCurve, EnergyScale, render_with, scale_n
 use super::html::{Columns, Section, figure, note, scroll, section};
 use super::{Page, course};
 use crate::draw::meshes::{Colour, Layer, Row, Sections};
+use crate::draw::studio::Studio;
 use crate::draw::{axis, body};
 use crate::error::Result;
 use crate::record::RunRecord;
@@ -35,10 +36,7 @@ pub fn render(report: &ElasticReport<'_>) -> Result<String> {
     let record = report.deform.record;
     render_with(&report.deform, |page, studio| {
         outlines(page, report)?;
-        let values = || report.strain.iter().map(|v| f64::from(*v)).filter(|v| v.is_finite());
-        let most = values().fold(0.0, f64::max);
-        let reach = if most > 0.0 { axis::round_up(most) } else { 1.0 };
-        let pictures = body::pictures(studio, report.mesh, report.strain, reach)?;
+        let pictures = strains(studio, "Strain over the fixed image", report.mesh, report.strain)?;
         page.figure(
             "Strain",
             "fig-strain",
@@ -48,7 +46,9 @@ pub fn render(report: &ElasticReport<'_>) -> Result<String> {
              stretches or slides. Linear elasticity is for small strains, up to about 0.1; spots of single tetrahedra mean that \
              noise moves the body.",
         );
-        page.add("Motion", motion(record));
+        let fixed = record.inputs.iter().find(|i| i.role == "fixed").and_then(|i| i.grid.as_ref());
+        let grid = fixed.and_then(|g| Grid::axis_aligned(g.dims, g.spacing_mm).ok());
+        page.add("Motion", motion(record, grid.as_ref()));
         if let Some(elastic) = &record.elastic {
             page.add("Body", facts(elastic));
             page.add("Steps", steps(elastic));
@@ -57,8 +57,21 @@ pub fn render(report: &ElasticReport<'_>) -> Result<String> {
     })
 }
 
+/// Pictures of the norm of the strain of each tetrahedron over an image, under this name.
+pub(crate) fn strains(
+    studio: &Studio<'_>,
+    name: &str,
+    mesh: &TetraMesh,
+    strain: &[f32],
+) -> Result<String> {
+    let values = strain.iter().map(|v| f64::from(*v)).filter(|v| v.is_finite());
+    let most = values.fold(0.0, f64::max);
+    let reach = if most > 0.0 { axis::round_up(most) } else { 1.0 };
+    body::pictures(studio, name, mesh, strain, reach)
+}
+
 /// The faces of tetrahedra, each once, with vertices where they are now.
-fn faces(mesh: &TetraMesh, vertices: Vec<Vector3<f64>>) -> Result<Mesh> {
+pub(crate) fn faces(mesh: &TetraMesh, vertices: Vec<Vector3<f64>>) -> Result<Mesh> {
     const CORNERS: [[usize; 3]; 4] = [[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]];
     let mut all = BTreeSet::new();
     for corners in mesh.tetrahedra() {
@@ -101,15 +114,13 @@ fn outlines(page: &mut Page, report: &ElasticReport<'_>) -> Result<()> {
 }
 
 /// The opacity of lines of a mesh.
-const THIN: f64 = 0.7;
+pub(crate) const THIN: f64 = 0.7;
 
-/// Curves of the motion.
-fn motion(record: &RunRecord) -> Section {
+/// Curves of the motion; scales are named by the length of their voxels on the grid.
+pub(crate) fn motion(record: &RunRecord, grid: Option<&Grid>) -> Section {
     let Some(deformation) = &record.deformation else { return Section::default() };
-    let grid = record.inputs.iter().find(|i| i.role == "fixed").and_then(|i| i.grid.as_ref());
     let named = |scale: &ScaleRecord| {
-        let grid = grid.and_then(|g| Grid::axis_aligned(g.dims, g.spacing_mm).ok());
-        grid.map_or_else(|| format!("1/{}", scale.factor), |g| scale_name(scale.factor, &g))
+        grid.map_or_else(|| format!("1/{}", scale.factor), |g| scale_name(scale.factor, g))
     };
     let chart = |name: &'static str, id: &str, what: &str, of: fn(&Motion) -> f64| {
         let scale = |s: &ScaleRecord| EnergyScale {
@@ -142,7 +153,7 @@ fn motion(record: &RunRecord) -> Section {
 }
 
 /// What the body is, and what it went through.
-fn facts(of: &ElasticRecord) -> Section {
+pub(crate) fn facts(of: &ElasticRecord) -> Section {
     let made = match (&of.file, of.spacing_mm) {
         (Some(file), _) => format!("read from {}", super::html::file_name(file)),
         (None, Some(mm)) => format!("cells of about {}\u{a0}mm", number(mm)),
@@ -180,7 +191,7 @@ fn facts(of: &ElasticRecord) -> Section {
 }
 
 /// Where the time of steps went.
-fn steps(of: &ElasticRecord) -> Section {
+pub(crate) fn steps(of: &ElasticRecord) -> Section {
     let sum: f64 = of.step_parts.iter().map(|p| p.seconds).sum();
     let table = Columns::of(&of.step_parts)
         .column("Part", |p| p.name.clone())

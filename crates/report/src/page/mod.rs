@@ -15,6 +15,7 @@ mod labels;
 mod pair;
 pub mod pose;
 pub mod regression;
+pub mod slices;
 pub mod stability;
 pub mod surface;
 pub mod surfaces;

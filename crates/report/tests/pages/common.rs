@@ -231,3 +231,39 @@ pub(crate) fn layout(browser: &Path, page: &str, width: usize, sections: &[&str]
         sections: number("sections"),
     }
 }
+
+/// Texts of a page outside of charts and pictures, and those that stand out from what is behind them by a ratio of less
+/// than 4.5 (WCAG 2.1, 1.4.3), in a light or a dark window.
+pub(crate) fn faint_texts(browser: &Path, page: &str, dark: bool) -> (usize, String) {
+    const MEASURE: &str = "
+        const d = frame.contentDocument, style = (e) => frame.contentWindow.getComputedStyle(e);
+        const numbers = (text) => text.match(/[0-9.]+/g).map(Number), faint = [];
+        const light = (c) => { const l = c.slice(0, 3).map((v) => v / 255).map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+            return 0.2126 * l[0] + 0.7152 * l[1] + 0.0722 * l[2] };
+        const behind = (e) => { for (; e; e = e.parentElement) { const c = numbers(style(e).backgroundColor);
+            if (c.length < 4 || c[3] > 0.99) return c } return [255, 255, 255] };
+        let all = 0;
+        for (const e of d.body.querySelectorAll('*')) {
+            if (e.closest('svg, script, noscript, .pic, .scene')) continue;
+            if (![...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim())) continue;
+            all++;
+            const [a, b] = [light(numbers(style(e).color)), light(behind(e))];
+            const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+            if (ratio < 4.5) faint.push(e.tagName + '.' + e.className + ' ' + ratio.toFixed(2));
+        }
+        document.body.setAttribute('data-texts', all);
+        document.body.setAttribute('data-faint', faint.join(', '));";
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("faint.html");
+    let scheme = "@media (prefers-color-scheme:dark)";
+    assert!(page.contains(scheme));
+    let page = page.replace(scheme, if dark { "@media all" } else { "@media not all" });
+    let inside = page.replace('&', "&amp;").replace('"', "&quot;");
+    let text = format!(
+        "<!doctype html><html><body><iframe id=\"frame\" style=\"width:1000px;height:2000px\" srcdoc=\"{inside}\"></iframe>\
+         <script>frame.onload = () => {{ {MEASURE} }}</script></body></html>"
+    );
+    std::fs::write(&file, text).unwrap();
+    let dom = dump(browser, &file, folder.path());
+    (attribute(&dom, "data-texts").parse().unwrap(), attribute(&dom, "data-faint"))
+}

@@ -12,7 +12,7 @@ use voxalign_report::{
 };
 
 /// Cells over a grid, so many along each axis, in six tetrahedra each that share the diagonal.
-fn cells(grid: &Grid, n: [usize; 3]) -> TetraMesh {
+pub(crate) fn cells(grid: &Grid, n: [usize; 3]) -> TetraMesh {
     let count = n.map(|n| n + 1);
     let place = |i: usize| [i % count[0], i / count[0] % count[1], i / (count[0] * count[1])];
     let vertices = (0..count.iter().product()).map(|i| {
@@ -43,7 +43,7 @@ fn cells(grid: &Grid, n: [usize; 3]) -> TetraMesh {
 }
 
 /// A scale that rises, falls and comes to rest.
-fn scale(factor: usize, count: usize) -> ScaleRecord {
+pub(crate) fn scale(factor: usize, count: usize) -> ScaleRecord {
     let motion = |i: usize| {
         let t = i as f64 / count as f64;
         Motion {
@@ -68,7 +68,7 @@ fn scale(factor: usize, count: usize) -> ScaleRecord {
     }
 }
 
-fn elastic(mesh: &TetraMesh) -> ElasticRecord {
+pub(crate) fn elastic(mesh: &TetraMesh) -> ElasticRecord {
     let part = |name: &str, seconds: f64| StepPartRecord {
         name: name.into(),
         seconds,

@@ -6,6 +6,7 @@ mod atlas;
 mod common;
 mod deform;
 mod elastic;
+mod slices;
 mod surface;
 mod timeline;
 mod xray;

@@ -39,6 +39,7 @@ mod sections;
 mod view;
 
 pub use scale::Scale;
+pub(crate) use sections::overlay;
 pub use sections::{Row, Sections};
 pub use view::Scene;
 

@@ -104,8 +104,8 @@ impl Sections<'_> {
     }
 }
 
-/// The lines of layers upon the picture of a plane, as SVG.
-fn overlay(grid: &Grid, plane: &Plane, layers: &[Layer<'_>]) -> String {
+/// The lines of layers upon the picture of a plane, which may lie obliquely in the world, as SVG.
+pub(crate) fn overlay(grid: &Grid, plane: &Plane, layers: &[Layer<'_>]) -> String {
     let screen = Screen::new(grid, plane);
     let mut out = String::new();
     for layer in layers {

@@ -3,8 +3,8 @@
 use super::AtlasReport;
 use crate::draw::axis::round_up;
 use crate::draw::edges::outlines;
-use crate::draw::field::EDGE;
 use crate::draw::intensity::Lattice;
+use crate::draw::jacobian::EDGE;
 use crate::draw::picture::{
     Picture, Shown, diverging, diverging_style, level, sequential, sequential_style, signed_level,
 };
