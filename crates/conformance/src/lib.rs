@@ -115,7 +115,7 @@ macro_rules! each {
                 points covectors adjoint carried pushed pairs bounds errors bits_of_the_cpu
             ] [bits];
             pairwise [sums derivatives far not_finite nothing errors] [bits];
-            sparse [product refill dense_product diagonal errors bits_of_the_cpu] [bits];
+            sparse [product chebyshev refill dense_product diagonal errors bits_of_the_cpu] [bits];
             tetrahedra [
                 boxes located samples nodes covectors covectors_of_nothing ratios strain errors
                 bits_of_the_cpu

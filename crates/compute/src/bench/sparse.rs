@@ -38,6 +38,10 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
         bench.measure("sparse", format!("product, {kind:?}"), bytes, || {
             device.product(&matrix, &x, &mut out)
         })?;
+        let bytes = 4 * (1 + numbers) * entries + 52 * rows;
+        bench.measure("sparse", format!("Chebyshev, {kind:?}"), bytes, || {
+            device.chebyshev(&matrix, &x, &x, &x, [1.2, 0.4], &mut out)
+        })?;
         let mut diagonal = device.alloc::<f32>(numbers * rows)?;
         bench.measure("sparse", format!("diagonal, {kind:?}"), 8 * (numbers + 1) * rows, || {
             device.inverse_diagonal(&matrix, &mut diagonal)

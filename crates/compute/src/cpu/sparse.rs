@@ -7,7 +7,8 @@ use crate::device::DeviceBuffer;
 use crate::error::Result;
 use crate::ops::Sparse;
 use crate::ops::sparse::{
-    Csr, Entries, check_dense, check_diagonal, check_inverse, check_product, check_refill,
+    Csr, Entries, Extent, check_chebyshev, check_dense, check_diagonal, check_inverse,
+    check_product, check_refill,
 };
 
 /// The rows of a task.
@@ -132,6 +133,37 @@ impl Cpu {
     }
 }
 
+impl Cpu {
+    /// What is made of the product of a matrix with a vector, number by number, each with its place.
+    fn rows_with(
+        &self,
+        matrix: &Csr<'_, Self>,
+        (extent, components): (Extent, usize),
+        x: &CpuBuffer<f32>,
+        out: &mut CpuBuffer<f32>,
+        of: impl Fn(f64, usize) -> f64 + Send + Sync,
+    ) {
+        let (columns, values) = (matrix.columns.as_slice(), matrix.values.as_slice());
+        let by = Factors { columns, values, width: matrix.width, x: x.as_slice() };
+        let starts = matrix.rows.as_slice();
+        let range = |row: usize| between(starts, row, extent.entries);
+        let (out, wide, n) = (out.as_mut_slice(), extent.wide, extent.rows);
+        let three =
+            |row: usize, [x, y, z]: [f64; 3]| [of(x, row), of(y, n + row), of(z, 2 * n + row)];
+        match (matrix.entries, components) {
+            (Entries::Blocks, _) => self.rows_of_three(out, |row| {
+                three(row, sum(range(row), wide, |k, sum: &mut [f64; 3]| by.add_block(k, sum)))
+            }),
+            (Entries::Numbers, 1) => self.rows(out, |row| {
+                of(sum(range(row), wide, |k, sum: &mut [f64; 1]| by.add_number(k, sum))[0], row)
+            }),
+            (Entries::Numbers, _) => self.rows_of_three(out, |row| {
+                three(row, sum(range(row), wide, |k, sum: &mut [f64; 3]| by.add_number(k, sum)))
+            }),
+        }
+    }
+}
+
 impl Sparse for Cpu {
     fn product(
         &self,
@@ -140,22 +172,26 @@ impl Sparse for Cpu {
         out: &mut CpuBuffer<f32>,
     ) -> Result<()> {
         let (extent, components) = check_product(matrix, x.len(), out.len())?;
-        let (columns, values) = (matrix.columns.as_slice(), matrix.values.as_slice());
-        let by = Factors { columns, values, width: matrix.width, x: x.as_slice() };
-        let starts = matrix.rows.as_slice();
-        let range = |row: usize| between(starts, row, extent.entries);
-        let (out, wide) = (out.as_mut_slice(), extent.wide);
-        match (matrix.entries, components) {
-            (Entries::Blocks, _) => self.rows_of_three(out, |row| {
-                sum(range(row), wide, |k, sum: &mut [f64; 3]| by.add_block(k, sum))
-            }),
-            (Entries::Numbers, 1) => self.rows(out, |row| {
-                sum(range(row), wide, |k, sum: &mut [f64; 1]| by.add_number(k, sum))[0]
-            }),
-            (Entries::Numbers, _) => self.rows_of_three(out, |row| {
-                sum(range(row), wide, |k, sum: &mut [f64; 3]| by.add_number(k, sum))
-            }),
-        }
+        self.rows_with(matrix, (extent, components), x, out, |sum, _| sum);
+        Ok(())
+    }
+
+    fn chebyshev(
+        &self,
+        matrix: &Csr<'_, Self>,
+        before: &CpuBuffer<f32>,
+        v: &CpuBuffer<f32>,
+        f: &CpuBuffer<f32>,
+        [omega, gamma]: [f64; 2],
+        out: &mut CpuBuffer<f32>,
+    ) -> Result<()> {
+        let lengths = [before, v, f, out].map(|b| b.len());
+        let extent = check_chebyshev(matrix, lengths)?;
+        let (last, now, f) = (before.as_slice(), v.as_slice(), f.as_slice());
+        self.rows_with(matrix, extent, v, out, |product, i| {
+            let [last, now, f] = [last[i], now[i], f[i]].map(f64::from);
+            last + omega * (now - last + gamma * (f - product))
+        });
         Ok(())
     }
 

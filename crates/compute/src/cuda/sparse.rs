@@ -7,7 +7,8 @@ use crate::device::DeviceBuffer;
 use crate::error::Result;
 use crate::ops::Sparse;
 use crate::ops::sparse::{
-    Csr, Entries, check_dense, check_diagonal, check_inverse, check_product, check_refill,
+    Csr, Entries, check_chebyshev, check_dense, check_diagonal, check_inverse, check_product,
+    check_refill,
 };
 
 kernels! { PRODUCT = "sparse/product.cu";
@@ -16,6 +17,14 @@ kernels! { PRODUCT = "sparse/product.cu";
     );
     fn product_by_warps[256](
         starts: &[u32], rows: u64, columns: &[u32], values: &[f32], entries: u64, width: u64, x: &[f32], out: &mut [f32],
+    );
+    fn chebyshev_by_threads[256](
+        starts: &[u32], rows: u64, columns: &[u32], values: &[f32], entries: u64, width: u64, before: &[f32], x: &[f32],
+        right: &[f32], omega: f64, gamma: f64, out: &mut [f32],
+    );
+    fn chebyshev_by_warps[256](
+        starts: &[u32], rows: u64, columns: &[u32], values: &[f32], entries: u64, width: u64, before: &[f32], x: &[f32],
+        right: &[f32], omega: f64, gamma: f64, out: &mut [f32],
     );
 }
 
@@ -79,6 +88,42 @@ impl Sparse for Cuda {
                 let shape = Shape::covering(extent.rows, 256);
                 program.product_by_threads(
                     self, shape, starts, rows, columns, values, entries, width, x, out,
+                )
+            }
+        }
+    }
+
+    fn chebyshev(
+        &self,
+        matrix: &Csr<'_, Self>,
+        before: &CudaBuffer<f32>,
+        v: &CudaBuffer<f32>,
+        f: &CudaBuffer<f32>,
+        [omega, gamma]: [f64; 2],
+        out: &mut CudaBuffer<f32>,
+    ) -> Result<()> {
+        let lengths = [before.len(), v.len(), f.len(), out.len()];
+        let (extent, components) = check_chebyshev(matrix, lengths)?;
+        if extent.rows == 0 {
+            return Ok(());
+        }
+        let program = product_of(matrix.entries, components);
+        let (rows, entries, width) =
+            (extent.rows as u64, extent.entries as u64, matrix.width as u64);
+        let Csr { rows: starts, columns, values, .. } = *matrix;
+        // SAFETY: as of products; all vectors have a number for each row.
+        unsafe {
+            if extent.wide {
+                let shape = Shape::covering(WARP * extent.rows, 256);
+                program.chebyshev_by_warps(
+                    self, shape, starts, rows, columns, values, entries, width, before, v, f,
+                    omega, gamma, out,
+                )
+            } else {
+                let shape = Shape::covering(extent.rows, 256);
+                program.chebyshev_by_threads(
+                    self, shape, starts, rows, columns, values, entries, width, before, v, f,
+                    omega, gamma, out,
                 )
             }
         }

@@ -84,6 +84,21 @@ pub trait Sparse: Memory {
         out: &mut Self::Buffer<f32>,
     ) -> Result<()>;
 
+    /// `out = v' + ω (v − v' + γ (f − A v))`, an iteration of Chebyshev's for `A v = f` with `v'` before `v`; `weights` are `ω` and `γ`. It is in `f64` and
+    /// rounded once. The matrix is square, and vectors are as of [`product`](Self::product).
+    ///
+    /// # Errors
+    /// Wrong lengths; as of [`product`](Self::product).
+    fn chebyshev(
+        &self,
+        matrix: &Csr<'_, Self>,
+        before: &Self::Buffer<f32>,
+        v: &Self::Buffer<f32>,
+        f: &Self::Buffer<f32>,
+        weights: [f64; 2],
+        out: &mut Self::Buffer<f32>,
+    ) -> Result<()>;
+
     /// The entries of a matrix from the contributions of elements: entry `k` becomes the sum of the contributions
     /// `list[starts[k]]` up to, but not including, `list[starts[k + 1]]`, in this order; zero where there are none.
     ///
@@ -187,6 +202,18 @@ pub(crate) fn check_product<D: Memory>(
     };
     check_len("vector beside a matrix", matrix.width.saturating_mul(count), x)?;
     check_len("product", extent.rows.saturating_mul(count), out)?;
+    Ok((extent, count))
+}
+
+/// Checks the arguments of [`Sparse::chebyshev`], with the lengths of its vectors; the sizes, and the number of components.
+pub(crate) fn check_chebyshev<D: Memory>(
+    matrix: &Csr<'_, D>,
+    [before, v, f, out]: [usize; 4],
+) -> Result<(Extent, usize)> {
+    let (extent, count) = check_product(matrix, v, out)?;
+    check_len("rows of a square matrix", matrix.width, extent.rows)?;
+    check_len("vector before", out, before)?;
+    check_len("right side", out, f)?;
     Ok((extent, count))
 }
 

@@ -102,6 +102,33 @@ pub(crate) fn product<D: Device>(device: &D) {
     }
 }
 
+fn chebyshev_of<D: Device>(device: &D, matrix: &Matrix, [before, v, f]: [&[f32]; 3]) -> Vec<f32> {
+    let mut out = device.alloc(v.len()).unwrap();
+    let [before, v, f] = [before, v, f].map(|values| device.upload(values).unwrap());
+    let iterate =
+        |matrix: &Csr<'_, D>| device.chebyshev(matrix, &before, &v, &f, [1.3, 0.4], &mut out);
+    matrix.lend(device, iterate).unwrap();
+    device.into_host(out).unwrap()
+}
+
+pub(crate) fn chebyshev<D: Device>(device: &D) {
+    for (kind, components) in KINDS {
+        for (rows, mean) in [(1, 1), (70, 6), (40, 45), (700, 12)] {
+            let matrix = Matrix::new(kind, rows, rows, mean);
+            let [before, v, f] = [6, 7, 8].map(|seed| vector(seed, components * rows));
+            let found = chebyshev_of(device, &matrix, [&before, &v, &f]);
+            let product = matrix.product(&v);
+            let expected: Vec<f64> = (0..v.len())
+                .map(|i| {
+                    let [before, v, f] = [before[i], v[i], f[i]].map(f64::from);
+                    before + 1.3 * (v - before + 0.4 * (f - product[i]))
+                })
+                .collect();
+            assert_close(&format!("{kind:?} {rows}"), &found, &expected, 1e-4);
+        }
+    }
+}
+
 /// Lists of contributions for so many entries; the second has none.
 fn contributions(entries: usize) -> [Vec<u32>; 2] {
     let (mut starts, mut list) = (vec![0], Vec::new());
@@ -222,6 +249,21 @@ pub(crate) fn errors<D: Device>(device: &D) {
     assert!(product(&matrix, 5, 12).is_err());
     assert!(product(&matrix, 15, 4).is_err());
     assert!(product(&matrix, 12, 12).is_err());
+    let chebyshev = |before: usize, v: usize, f: usize, out: usize| {
+        let square = Matrix::new(kind, 4, 4, 2);
+        let [before, v, f] = [before, v, f].map(floats);
+        let mut out = floats(out);
+        square.lend(device, |m| device.chebyshev(m, &before, &v, &f, [1.0, 1.0], &mut out))
+    };
+    assert!(chebyshev(12, 12, 12, 12).is_ok());
+    for wrong in [(4, 12, 12, 12), (12, 4, 12, 12), (12, 12, 4, 12), (12, 12, 12, 4)] {
+        assert!(chebyshev(wrong.0, wrong.1, wrong.2, wrong.3).is_err(), "{wrong:?}");
+    }
+    let oblong = matrix.lend(device, |m| {
+        let all = [12, 15, 12].map(floats);
+        device.chebyshev(m, &all[0], &all[1], &all[2], [1.0, 1.0], &mut floats(12))
+    });
+    assert!(oblong.is_err(), "it is not square");
     let inverse = matrix.lend(device, |m| device.inverse_diagonal(m, &mut floats(36)));
     assert!(inverse.is_err(), "it is not square");
     let numbers = Matrix { entries: Entries::Numbers, ..matrix };
@@ -266,6 +308,9 @@ pub(crate) fn bits<D: Device>(device: &D) -> Results {
             let [inverse, applied] = jacobi(device, &matrix, &x);
             let name = format!("{kind:?} {components} {mean}");
             results.push((format!("{name}, product"), product_of(device, &matrix, &x)));
+            let [before, f] = [13, 14].map(|seed| vector(seed, x.len()));
+            let iterate = chebyshev_of(device, &matrix, [&before, &x, &f]);
+            results.push((format!("{name}, Chebyshev"), iterate));
             results.push((format!("{name}, diagonal"), inverse));
             results.push((format!("{name}, Jacobi"), applied));
         }

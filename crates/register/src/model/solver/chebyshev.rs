@@ -2,13 +2,11 @@
 //!
 //! `v ← v' + ω (v − v' + γ D⁻¹ (f − A v))`, where `v'` is the iterate before, needs no products of vectors, and so neither waits for
 //! the device nor for sums (G. H. Golub and R. S. Varga, "Chebyshev semi-iterative methods, successive overrelaxation iterative
-//! methods, and second order Richardson iterative methods", Numerische Mathematik 3, 1961). On a GPU with a small mesh an iteration is two short kernels, where
+//! methods, and second order Richardson iterative methods", Numerische Mathematik 3, 1961). On a GPU with a small mesh an iteration is one short kernel, where
 //! one of conjugate gradients is some eight.
 
-use std::sync::LazyLock;
-
 use voxalign_compute::Device;
-use voxalign_compute::ops::elementwise::{Expr, constant, param, x};
+use voxalign_compute::ops::elementwise::{constant, x};
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::ops::sparse::Entries;
 
@@ -24,11 +22,6 @@ const WIDER: [f64; 2] = [0.7, 1.05];
 /// takes it that the bounds do not hold.
 const ROUNDS: usize = 6;
 const LEAVES: f64 = 0.5;
-
-static NEXT: LazyLock<Expr> = LazyLock::new(|| {
-    // v' + ω (v − v' + γ (D⁻¹f − D⁻¹A v)), of v', v, D⁻¹f and D⁻¹A v.
-    x(0) + param(0) * (x(1) - x(0) + param(1) * (x(2) - x(3)))
-});
 
 /// The solver of one matrix.
 pub struct Chebyshev<D: Device> {
@@ -100,7 +93,7 @@ impl<D: Device> Chebyshev<D> {
     /// All iterations of a round.
     fn round(&mut self, v: &mut D::Buffer<f32>) -> Result<()> {
         let Self { device, scaled, right, product, other, .. } = self;
-        let gamma = (1.0 / self.middle) as f32;
+        let gamma = 1.0 / self.middle;
         let mut omega = 1.0;
         device.copy(v, other)?;
         for i in 0..self.iterations {
@@ -109,9 +102,9 @@ impl<D: Device> Chebyshev<D> {
                 1 => 1.0 / (1.0 - 0.5 * self.reach * self.reach),
                 _ => 1.0 / (1.0 - 0.25 * self.reach * self.reach * omega),
             };
-            scaled.product(device, v, product)?;
-            let inputs = [&*v, &*right, &*product];
-            device.eval_in_place(&NEXT, other, &inputs, &[omega as f32, gamma], None)?;
+            device.chebyshev(&scaled.csr(), other, v, right, [omega, gamma], product)?;
+            // What was before is not needed any more.
+            std::mem::swap(other, product);
             std::mem::swap(v, other);
         }
         Ok(())
