@@ -5,7 +5,7 @@ use super::mesh::{MeshOptions, USUAL_SPACING_MM, with_labels};
 use super::state::read_state;
 use super::task::{OfBody, files_of};
 use crate::deform::{self, AffineChoice, Course, check_points, check_way, given};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::job::missing;
 use crate::listener::Listener;
 use crate::machine::{Auto, Machine};
@@ -15,7 +15,7 @@ use crate::options::{
 };
 use crate::pair::PairPaths;
 use crate::plan::{self, Plan};
-use crate::run::{Caller, Done, Input, Read, Role, Run};
+use crate::run::{Caller, Done, Input, Output, Read, Role, Run};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::path::PathBuf;
 use voxalign_image::Grid;
@@ -95,6 +95,11 @@ pub struct Job {
     /// Start where the body of an earlier run with the same mesh ended, and as it moved there: the mesh.vtu of that run
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE.vtu", help_heading = "Body"))]
     pub state: Option<PathBuf>,
+    /// Follow a sequence: further fixed images on the same grid, in the order of time after FIXED.
+    /// Each begins where the body ended in the one before, at the last scale of --schedule alone,
+    /// and has a folder frame_NNN of its own
+    #[cfg_attr(feature = "clap", arg(long, value_name = "IMAGE", num_args = 1.., help_heading = "Sequences"))]
+    pub stream: Vec<PathBuf>,
     /// Its mesh, and where it is held.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
@@ -136,10 +141,10 @@ fn products<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Option<Pr
 /// What was read.
 #[derive(Debug)]
 pub struct Inputs {
-    images: deform::Inputs,
-    setting: ElasticSetting,
-    materials: Vec<MaterialRecord>,
-    remarks: Vec<String>,
+    pub(super) images: deform::Inputs,
+    pub(super) setting: ElasticSetting,
+    pub(super) materials: Vec<MaterialRecord>,
+    pub(super) remarks: Vec<String>,
 }
 
 impl Job {
@@ -169,7 +174,7 @@ impl Job {
         Ok(self.preparation.over(Preparation::default())?)
     }
 
-    fn similarity(&self) -> Result<Similarity> {
+    pub(super) fn similarity(&self) -> Result<Similarity> {
         let mut similarity = self.similarity.kind().unwrap_or(Similarity::SSD);
         self.similarity.check_used(&[similarity])?;
         self.similarity.tell(&mut similarity)?;
@@ -207,14 +212,20 @@ impl Job {
             (Role::Materials, &self.materials),
             (Role::State, &self.state),
         ]));
+        all.extend(self.stream_files());
         all
     }
 
-    fn products(&self) -> Products {
+    /// All files that may be written.
+    fn may_write(&self) -> Vec<Output> {
+        if self.is_sequence() { self.stream_outputs() } else { files_of() }
+    }
+
+    pub(super) fn products(&self) -> Products {
         self.outputs.clone().unwrap_or_else(Products::usual_of_elastic)
     }
 
-    fn as_run<'a>(
+    pub(super) fn as_run<'a>(
         &'a self,
         products: &'a Products,
         caller: &'a Caller,
@@ -243,6 +254,39 @@ impl Job {
             ..ElasticSetting::new(made.body.clone())
         };
         Ok((setting, made))
+    }
+
+    /// Reads all that is needed before a device is; of a sequence the first frame.
+    pub(super) fn inputs(&self, caller: &Caller, listener: &dyn Listener) -> Result<Read<Inputs>> {
+        let products = self.products();
+        let read = || {
+            let pair = self.paths.read(listener)?;
+            let grids = [pair.fixed.grid().clone(), pair.moving.grid().clone()];
+            self.check_frames(&grids[0], listener)?;
+            let geometry = Geometry { fixed: Some(&grids[0]), moving: Some(&grids[1]) };
+            let start = given(&self.start(), &geometry, listener)?;
+            let init = match &self.init {
+                Some(init) => {
+                    let init = init.load(&geometry, Default::default(), listener);
+                    init.map_err(|e| e.at(text!("`init`")))?
+                }
+                None => Init::default(),
+            };
+            let way = self.way.usual(grids[0].is_2d())?;
+            check_dof(way.dof, grids[0].is_2d())?;
+            let (setting, made) = self.body(&grids[0], listener)?;
+            let Made { materials, remarks, .. } = made;
+            let images = deform::Inputs {
+                start,
+                init,
+                way,
+                preparation: self.preparation()?,
+                ..deform::Inputs::of(pair)
+            };
+            setting.check(&images.as_input(self.similarity()?, Default::default()))?;
+            Ok(Inputs { images, setting, materials, remarks })
+        };
+        self.as_run(&products, caller, listener).read(&self.files(), read)
     }
 
     /// Tetrahedra of the mesh that would be made, about.
@@ -289,6 +333,7 @@ impl crate::Job for Job {
         }
         refuse(self.materials.is_some() && !self.mesh.has_labels(), "materials", with_labels())?;
         self.mesh.check()?;
+        self.check_stream()?;
         check_way(&self.way, self.affine.as_ref())?;
         check_points(&LandmarkOptions::default(), self.init.as_ref(), self.affine.as_ref())
     }
@@ -296,7 +341,7 @@ impl crate::Job for Job {
     fn check(&self, caller: &Caller, listener: &dyn Listener) -> Result<()> {
         self.check_options()?;
         let products = self.products();
-        self.as_run(&products, caller, listener).check(&files_of(), &self.files())?;
+        self.as_run(&products, caller, listener).check(&self.may_write(), &self.files())?;
         self.paths.check()
     }
 
@@ -304,7 +349,7 @@ impl crate::Job for Job {
         self.check(caller, listener)?;
         let products = self.products();
         let run = self.as_run(&products, caller, listener);
-        let plan = run.plan(&self.files(), &files_of())?;
+        let plan = run.plan(&self.files(), &self.may_write())?;
         let fixed = plan.voxels(Role::Fixed);
         let both = fixed + plan.voxels(Role::Moving);
         let body = VOXEL * fixed + TETRAHEDRON * self.tetrahedra(&plan);
@@ -312,34 +357,12 @@ impl crate::Job for Job {
     }
 
     fn read(&self, caller: &Caller, listener: &dyn Listener) -> Result<Read<Inputs>> {
-        let products = self.products();
-        let read = || {
-            let pair = self.paths.read(listener)?;
-            let grids = [pair.fixed.grid().clone(), pair.moving.grid().clone()];
-            let geometry = Geometry { fixed: Some(&grids[0]), moving: Some(&grids[1]) };
-            let start = given(&self.start(), &geometry, listener)?;
-            let init = match &self.init {
-                Some(init) => {
-                    let init = init.load(&geometry, Default::default(), listener);
-                    init.map_err(|e| e.at(text!("`init`")))?
-                }
-                None => Init::default(),
-            };
-            let way = self.way.usual(grids[0].is_2d())?;
-            check_dof(way.dof, grids[0].is_2d())?;
-            let (setting, made) = self.body(&grids[0], listener)?;
-            let Made { materials, remarks, .. } = made;
-            let images = deform::Inputs {
-                start,
-                init,
-                way,
-                preparation: self.preparation()?,
-                ..deform::Inputs::of(pair)
-            };
-            setting.check(&images.as_input(self.similarity()?, Default::default()))?;
-            Ok(Inputs { images, setting, materials, remarks })
-        };
-        self.as_run(&products, caller, listener).read(&self.files(), read)
+        if self.is_sequence() {
+            return Err(Error::input(text!(
+                "`stream` names a sequence, which has a result for each frame"
+            )));
+        }
+        self.inputs(caller, listener)
     }
 
     fn find(

@@ -16,6 +16,7 @@ mod pair;
 pub mod pose;
 pub mod regression;
 pub mod stability;
+pub mod stream;
 pub mod surface;
 pub mod surfaces;
 pub mod timeline;
