@@ -38,6 +38,8 @@ Examples:
   voxalign elastic frame1.nii.gz moving.nii.gz -o out --stream frame2.nii.gz frame3.nii.gz
       a sequence of fixed images, on one grid and in the order of time: the body goes on from
       frame to frame with its displacement, velocity and acceleration, without the coarse scales
+  voxalign elastic frame1.nii.gz moving.nii.gz -o out --stream-schedule 1x10 --stream frame2.nii.gz
+      the same with 10 iterations at most for each frame after the first: faster where little moves
   voxalign elastic --config job.toml -o out
       all options from a file: keys are the long option names, `fixed` and `moving` the
       images; the command line takes precedence

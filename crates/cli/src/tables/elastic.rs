@@ -71,7 +71,7 @@ impl Frame for StreamFrameRecord {
             self.start,
             self.iterations,
             self.seconds,
-            number(Some(self.ncc_after)),
+            number(Some(self.ncc_after).filter(|v| v.is_finite())),
             self.mean_displacement_mm,
             self.largest_displacement_mm,
             self.least_volume_ratio,

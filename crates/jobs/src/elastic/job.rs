@@ -24,6 +24,7 @@ use voxalign_options::{Chosen, Given, Parameters as _, UseOf, text};
 use voxalign_register::diffeo::{ElasticSetting, Multiscale, Preparation, check_similarity};
 use voxalign_register::linear::Init;
 use voxalign_register::model::elastic::{Elastic, Sampling, Tissue};
+use voxalign_register::multiscale::Schedule;
 use voxalign_register::similarity::Similarity;
 use voxalign_report::{MaterialRecord, RunRecord};
 
@@ -96,10 +97,14 @@ pub struct Job {
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE.vtu", help_heading = "Body"))]
     pub state: Option<PathBuf>,
     /// Follow a sequence: further fixed images on the same grid, in the order of time after FIXED.
-    /// Each begins where the body ended in the one before, at the last scale of --schedule alone,
-    /// and has a folder frame_NNN of its own
+    /// Each begins where the body ended in the one before, without the coarse scales, and has a
+    /// folder frame_NNN of its own
     #[cfg_attr(feature = "clap", arg(long, value_name = "IMAGE", num_args = 1.., help_heading = "Sequences"))]
     pub stream: Vec<PathBuf>,
+    /// Scales and iterations of the frames after the first [default: the last scale of --schedule]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FxN,...", help_heading = "Sequences"))]
+    #[serde(with = "as_text")]
+    pub stream_schedule: Option<Schedule>,
     /// Its mesh, and where it is held.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
@@ -188,7 +193,7 @@ impl Job {
         Ok(elastic)
     }
 
-    fn multiscale(&self) -> Result<Multiscale> {
+    pub(super) fn multiscale(&self) -> Result<Multiscale> {
         let multiscale = self.multiscale.over(Multiscale::default())?;
         multiscale.check()?;
         Ok(multiscale)
@@ -422,6 +427,9 @@ mod tests {
             ("affine = 'none'\ninit = 'header'", "`init` is for"),
             ("outputs = 'mash'", "mash"),
             ("clip = false", "clip"),
+            ("stream_schedule = '1x9'", "`stream_schedule` is for `stream`"),
+            ("stream = ['d']\nfixed_labels = 'l'", "`fixed_labels` is for a single fixed image"),
+            ("stream = ['d']\nstream_schedule = '1x0'", "not a scale"),
         ] {
             let error = checked(bad).unwrap_err();
             assert!(error.contains(said), "{bad}: {error}");

@@ -24,7 +24,7 @@ pub enum Begin {
     Rest,
     /// Where [`ElasticSetting::start`] says, through all scales.
     State,
-    /// With the displacements, velocities and accelerations at the end of this frame, counted from 1, at the last scale alone.
+    /// With the displacements, velocities and accelerations at the end of this frame, counted from 1, without the coarse scales.
     Frame(usize),
 }
 
@@ -108,6 +108,8 @@ pub(super) struct Step<T> {
 pub(super) struct Following {
     /// That of a frame from the beginning.
     setting: ElasticSetting,
+    /// The scales of a frame that goes on from another one.
+    schedule: Schedule,
     /// Frames so far.
     frame: usize,
     /// The last good frame, with its affine part, which is that of the first good one, and the body at its end.
@@ -117,8 +119,16 @@ pub(super) struct Following {
 }
 
 impl Following {
-    pub(super) fn new(setting: ElasticSetting) -> Self {
-        Self { setting, frame: 0, good: None, last: None }
+    /// The scales of frames that go on from another one are those of `then`, or the last one of the setting.
+    pub(super) fn new(setting: ElasticSetting, then: Option<Schedule>) -> Self {
+        let last = || Schedule(setting.multiscale.schedule.0.last().copied().into_iter().collect());
+        let schedule = then.unwrap_or_else(last);
+        Self { setting, schedule, frame: 0, good: None, last: None }
+    }
+
+    /// The scales of a frame that goes on from another one.
+    pub(super) fn schedule(&self) -> &Schedule {
+        &self.schedule
     }
 
     /// The number of the frame that comes next.
@@ -126,12 +136,11 @@ impl Following {
         self.frame + 1
     }
 
-    /// From the last good frame, at the last scale.
+    /// From the last good frame, without the coarse scales.
     fn warm(&self) -> Option<Attempt> {
         let (frame, affine, state) = self.good.as_ref()?;
         let mut setting = self.setting.clone();
-        let last = setting.multiscale.schedule.0.last().copied();
-        setting.multiscale.schedule = Schedule(last.into_iter().collect());
+        setting.multiscale.schedule = self.schedule.clone();
         setting.start = Some(state.clone());
         let begin = Begin::Frame(*frame);
         Some(Attempt { begin, setting, affine: Some(*affine), again: None, beat: None })
@@ -201,7 +210,8 @@ impl Following {
 /// A body that follows a sequence of fixed images in memory, all of which are on one grid.
 ///
 /// The first frame is registered through all scales, with its affine part. Each later one has the affine part of the first good frame
-/// and begins where the last good one ended, with the velocities and accelerations there, at the last scale of the schedule alone.
+/// and begins where the last good one ended, with the velocities and accelerations there, at the last scale of the
+/// schedule alone or by a [schedule](Self::with_schedule) of its own.
 /// Where its verdict is bad or it fails, it is registered once more from rest through all scales, and the better result counts; a bad
 /// frame has no influence on later ones.
 ///
@@ -278,8 +288,15 @@ impl Tracker {
         refuse(inputs.pair.fixed_labels.is_some(), "fixed_labels", text!("one fixed image"))?;
         setting.check(&inputs.as_input(similarity, Affine::identity()))?;
         let (start, with_rival) = (inputs.start, inputs.with_rival);
-        let following = Following::new(setting);
+        let following = Following::new(setting, None);
         Ok(Self { inputs, start, with_rival, similarity, written, following })
+    }
+
+    /// The same with these scales for frames that go on from another one.
+    #[must_use]
+    pub fn with_schedule(mut self, schedule: Schedule) -> Self {
+        self.following.schedule = schedule;
+        self
     }
 
     /// Registers the next frame, of which the first one is the fixed image that was given at the beginning or another one in its place.
@@ -322,7 +339,7 @@ mod tests {
     fn following() -> Following {
         let grid = Grid::axis_aligned([10, 12, 9], [2.0; 3]).unwrap();
         let body = of_image(&grid, 6.0, Default::default()).unwrap();
-        Following::new(ElasticSetting::new(body))
+        Following::new(ElasticSetting::new(body), None)
     }
 
     /// A result by how many checks failed, its energy, and how far its one vertex went.
@@ -400,7 +417,8 @@ mod tests {
 
     #[test]
     fn until_a_frame_is_good_each_begins_anew() {
-        let mut body = following();
+        let mut body = Following::new(following().setting, Some(Schedule::of(&[(2, 9)])));
+        assert_eq!(body.schedule(), &Schedule::of(&[(2, 9)]));
         body.setting.start = Some(State::default());
         for _ in 0..2 {
             let step = body.next(|a| {

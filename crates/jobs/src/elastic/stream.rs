@@ -79,7 +79,8 @@ impl Job {
             let pair = text!("a single fixed image, as labels move with it, without `stream`");
             refuse(self.is_sequence(), option, pair)?;
         }
-        Ok(())
+        let scales = self.stream_schedule.is_some();
+        refuse(scales && !self.is_sequence(), "stream_schedule", text!("`stream`"))
     }
 
     /// The fixed images, in the order of time.
@@ -172,7 +173,7 @@ impl Job {
             read: read.records,
             remedy: None,
         };
-        let mut following = Following::new(setting);
+        let mut following = Following::new(setting, self.stream_schedule.clone());
         let (mut frames, mut parameters) = (Vec::new(), None);
         let ended = loop {
             let Some(path) = self.frames().nth(frames.len()) else { break None };
@@ -192,10 +193,9 @@ impl Job {
             return Err(ended.unwrap_or_else(|| Error::Internal("no frame was registered".into())));
         }
         clock.lap("register");
-        let run = RunRecord {
-            parameters: self.of_sequence(parameters.unwrap_or_default()),
-            ..record(caller, machine, sequence.read)
-        };
+        let mut parameters: serde_json::Value = parameters.unwrap_or_default();
+        parameters["stream_schedule"] = json!(following.schedule().to_string());
+        let run = RunRecord { parameters, ..record(caller, machine, sequence.read) };
         let asked = self.frames().count();
         let verdict = caller.worded(together(&frames, asked, sequence.remedy), Speaker::Elastic);
         let record = StreamRecord {
@@ -239,16 +239,6 @@ impl Job {
             .collect();
         let render = |record: &_| Ok::<_, Error>(render(record));
         conclude(staged, clock, record, (&self.output, &written), nothing_more, render)
-    }
-
-    /// The parameters of all frames, of those of the first one.
-    fn of_sequence(&self, mut parameters: serde_json::Value) -> serde_json::Value {
-        let last = self.multiscale.over(Default::default()).ok();
-        let last = last.and_then(|m: voxalign_register::diffeo::Multiscale| {
-            m.schedule.0.last().map(|s| format!("{}x{}", s.factor, s.iterations))
-        });
-        parameters["schedule_of_following_frames"] = json!(last);
-        parameters
     }
 
     /// Says that a folder is of an earlier run.
