@@ -4,7 +4,7 @@ use crate::common::{Place, grid, names};
 use crate::deform::record;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::process::Stdio;
+use std::process::{Child, ChildStdout, Command, Stdio};
 use voxalign_image::{Grid, Transform, Vector3, Volume};
 use voxalign_io::transform::{Geometry, read};
 
@@ -252,6 +252,26 @@ fn a_wrong_image_is_bad_and_does_no_harm_to_others() {
     assert_eq!(names(&place.path("out/frame_002")), ["result.json", "warp.nii.gz"]);
 }
 
+/// Starts a sequence, and waits for its first frame.
+fn first_frame(place: &Place, line: &str) -> (Child, BufReader<ChildStdout>) {
+    let mut command = place.command(&line.split_whitespace().collect::<Vec<_>>());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut first = String::new();
+    out.read_line(&mut first).unwrap();
+    assert!(first.starts_with("{\"frame\":1,"), "{first}");
+    (child, out)
+}
+
+/// How it ended, with how many more frames, and what it said of that.
+fn ended(child: Child, mut out: BufReader<ChildStdout>) -> (i32, usize, String) {
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    (ended.status.code().unwrap_or(-1), rest.lines().count(), said)
+}
+
 /// Where a frame fails, what was found before is there, and says where it ended.
 #[test]
 fn what_was_found_before_a_frame_that_fails_stays() {
@@ -260,18 +280,10 @@ fn what_was_found_before_a_frame_that_fails_stays() {
     let line = format!(
         "elastic f1.nii.gz moving.nii.gz -o out {FAST} --outputs warp --json --stream f2.nii.gz f1.nii.gz f3.nii.gz"
     );
-    let mut command = place.command(&line.split_whitespace().collect::<Vec<_>>());
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut out = BufReader::new(child.stdout.take().unwrap());
-    let mut first = String::new();
-    out.read_line(&mut first).unwrap();
-    assert!(first.starts_with("{\"frame\":1,"), "{first}");
+    let (child, out) = first_frame(&place, &line);
     fs::remove_file(place.path("f3.nii.gz")).unwrap();
-    let mut rest = String::new();
-    out.read_to_string(&mut rest).unwrap();
-    let ended = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-    assert_eq!((ended.status.code(), rest.lines().count()), (Some(2), 2), "{said}");
+    let (code, frames, said) = ended(child, out);
+    assert_eq!((code, frames), (2, 2), "{said}");
     for part in ["frame 4", "f3.nii.gz", "the results of the 3 previous frames are in 'out'"] {
         assert!(said.contains(part), "{said}");
     }
@@ -296,4 +308,47 @@ fn a_first_frame_that_fails_leaves_nothing() {
     let line = format!("elastic flat.nii.gz moving.nii.gz -o new/out {FAST} --stream f2.nii.gz");
     place.line(&line).expect(2).says(&["frame 1", "flat.nii.gz", "constant"]);
     assert_eq!(place.names(), before);
+}
+
+/// One that is stopped or killed has whole frames.
+#[test]
+fn what_was_found_before_the_end_of_a_run_stays() {
+    let place = place();
+    let more = "f2.nii.gz f3.nii.gz ".repeat(8);
+    let line = format!(
+        "elastic f1.nii.gz moving.nii.gz -o out {FAST} --outputs warp --no-report --json --stream {more}"
+    );
+    let (child, out) = first_frame(&place, &line);
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let (code, frames, said) = ended(child, out);
+    assert!(
+        code == 130 && frames < 16 && said.contains("results so far are in 'out'"),
+        "{code} {said}"
+    );
+    let found = stream(&place, "out");
+    assert_eq!(found["frames"].as_array().unwrap().len(), frames + 1);
+    let whole = |folder: &str| {
+        let all = names(&place.path(folder));
+        let frames: Vec<_> = all.iter().filter(|name| name.starts_with("frame_")).collect();
+        for frame in &frames {
+            let files = names(&place.path(folder).join(frame));
+            assert_eq!(files, ["result.json", "warp.nii.gz"], "{folder}/{frame}");
+        }
+        (frames.len(), all.len())
+    };
+    assert_eq!(whole("out"), (frames + 1, frames + 3));
+    let (mut child, _) = first_frame(&place, &line.replace("-o out", "-o killed"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(
+        !place.path("killed/stream.json").exists()
+            && place.path("killed/frame_001/warp.nii.gz").exists()
+    );
+    // The next run takes what was left away.
+    let line = format!(
+        "elastic f1.nii.gz moving.nii.gz -o killed {FAST} --outputs warp --no-report --stream f2.nii.gz"
+    );
+    place.line(&line).expect(0);
+    let (frames, all) = whole("killed");
+    assert!(frames >= 2 && all == frames + 2, "{:?}", names(&place.path("killed")));
 }

@@ -162,6 +162,8 @@ impl Job {
         let heard = Unstoppable(listener);
         let staged = Staged::new(&self.output, &heard)?;
         self.say_older(listener);
+        // The date is that of the beginning.
+        let run = record(caller, machine, read.records.clone());
         let mut sequence = Sequence {
             job: self,
             machine,
@@ -195,7 +197,7 @@ impl Job {
         clock.lap("register");
         let mut parameters: serde_json::Value = parameters.unwrap_or_default();
         parameters["stream_schedule"] = json!(following.schedule().to_string());
-        let run = RunRecord { parameters, ..record(caller, machine, sequence.read) };
+        let run = RunRecord { parameters, ..run };
         let asked = self.frames().count();
         let verdict = caller.worded(together(&frames, asked, sequence.remedy), Speaker::Elastic);
         let record = StreamRecord {
@@ -382,7 +384,7 @@ fn together(frames: &[StreamFrameRecord], asked: usize, remedy: Option<Remedy>) 
     let moving = names(&|f| !f.at_rest);
     if !moving.is_empty() {
         remarks.push(text!(
-            "frames in which the body did not come to rest (more iterations of the last scale in `schedule` help): {}",
+            "frames in which the body did not come to rest (more iterations in `schedule` and `stream_schedule` help): {}",
             moving.join(", ")
         ));
     }

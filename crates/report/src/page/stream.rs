@@ -78,29 +78,30 @@ fn frames(record: &StreamRecord) -> Section {
     let link = |f: &&StreamFrameRecord| {
         format!("<a href=\"{}/report.html\">{}</a>", escape(&f.folder), f.frame)
     };
-    let start = |f: &&StreamFrameRecord| match f.restarted {
-        true => format!("{}, anew", escape(&f.start)),
-        false => escape(&f.start),
+    let start = |f: &&StreamFrameRecord| {
+        // A frame and its number stay in one line.
+        let start = escape(&f.start).replace(' ', "\u{a0}");
+        if f.restarted { format!("{start}, tried again from rest") } else { start }
     };
     let table = Columns::of(all)
         .column("Frame", link)
+        .column("Verdict", |f| outcome(f.good, "good", "bad"))
         .column("Image", |f| super::html::file_name(&f.file))
         .column("Start", start)
         .column("#Iterations", |f| thousands(f.iterations as f64))
-        .column("#Time", |f| seconds(f.seconds))
-        .cells("#Correlation before", cells(|f| f.ncc_before))
-        .cells("#after", cells(|f| f.ncc_after))
-        .cells("#Mean displacement, mm", cells(|f| f.mean_displacement_mm))
-        .cells("#Largest, mm", cells(|f| f.largest_displacement_mm))
-        .column("#Since the last frame, mm", |f| known(f.largest_change_mm, 2))
-        .column("#Smallest volume", |f| fixed(f.least_volume_ratio, 3))
+        .cells("#Time, s", cells(|f| f.seconds))
+        .column("#Correlation", |f| fixed(f.ncc_after, 4))
+        .column("#Mean, mm", |f| fixed(f.mean_displacement_mm, 2))
+        .column("#Largest, mm", |f| fixed(f.largest_displacement_mm, 2))
+        .column("#Motion, mm", |f| known(f.largest_change_mm, 2))
+        .column("#Volume", |f| fixed(f.least_volume_ratio, 3))
         .column("At rest", |f| if f.at_rest { "yes" } else { "no" }.to_owned())
-        .column("Verdict", |f| outcome(f.good, "good", "bad"))
         .long("");
     let mut out = table
         + &note(
-            "A frame has its own report behind its number. Times are of the registration, without reading, judging and writing; \
-             the smallest volume is that of a tetrahedron over its volume at rest.",
+            "A frame has its own report behind its number. Times are of the registration, without reading, judging and writing; the \
+             correlation is that of the images by the result, mean and largest are displacements without the affine part, motion is \
+             the largest of a vertex since the frame before, and volume the smallest of a tetrahedron over that at rest.",
         );
     for frame in all.iter().filter(|f| !f.good) {
         out += &note(&format!("Frame {}: {}.", frame.frame, escape(&frame.verdict)));
@@ -213,8 +214,8 @@ fn course(record: &StreamRecord) -> Section {
         "Agreement, iterations and time over the frames",
         &format!("<div class=\"panels\">{energy}{likeness}{iterations}{times}</div>"),
         "energies before the first and the last iteration of each frame, the correlation of its image with the moving one, and what \
-         it took. Good: the energy ends at the same height throughout, the correlation stays high, and frames after the first take \
-         few iterations. A frame that began at rest has a higher energy before, of coarser images.",
+         it took. Good: the energy ends at about the same height throughout, the correlation stays high, and frames after the first \
+         take few iterations. Of a frame that began at rest the energy before is of coarser images, and another one.",
     )
 }
 
