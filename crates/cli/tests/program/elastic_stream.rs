@@ -314,7 +314,7 @@ fn a_first_frame_that_fails_leaves_nothing() {
 #[test]
 fn what_was_found_before_the_end_of_a_run_stays() {
     let place = place();
-    let more = "f2.nii.gz f3.nii.gz ".repeat(8);
+    let more = "f2.nii.gz f3.nii.gz ".repeat(3);
     let line = format!(
         "elastic f1.nii.gz moving.nii.gz -o out {FAST} --outputs warp --no-report --json --stream {more}"
     );
@@ -322,7 +322,7 @@ fn what_was_found_before_the_end_of_a_run_stays() {
     Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     let (code, frames, said) = ended(child, out);
     assert!(
-        code == 130 && frames < 16 && said.contains("results so far are in 'out'"),
+        code == 130 && frames < 6 && said.contains("results so far are in 'out'"),
         "{code} {said}"
     );
     let found = stream(&place, "out");
@@ -345,10 +345,6 @@ fn what_was_found_before_the_end_of_a_run_stays() {
             && place.path("killed/frame_001/warp.nii.gz").exists()
     );
     // The next run takes what was left away.
-    let line = format!(
-        "elastic f1.nii.gz moving.nii.gz -o killed {FAST} --outputs warp --no-report --stream f2.nii.gz"
-    );
-    place.line(&line).expect(0);
-    let (frames, all) = whole("killed");
-    assert!(frames >= 2 && all == frames + 2, "{:?}", names(&place.path("killed")));
+    place.line(&line.replace("-o out", "-o killed")).expect(0);
+    assert_eq!(whole("killed"), (7, 9));
 }
