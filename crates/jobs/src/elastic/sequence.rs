@@ -50,6 +50,8 @@ pub(super) struct Rank {
 impl Rank {
     pub(super) fn of(verdict: &Verdict, scales: &[ScaleRecord]) -> Self {
         let failed = verdict.checks.iter().filter(|c| !c.passed).count();
+        // One that is bad without a check was not accepted.
+        let failed = failed.max(usize::from(!verdict.good));
         let energy = scales.last().and_then(|s| s.energies.last().copied());
         Self { failed, energy: energy.unwrap_or(f64::NAN) }
     }
@@ -428,6 +430,8 @@ mod tests {
             assert!(!step.unwrap().restarted);
         }
         let rank = |failed, energy| Rank { failed, energy };
+        assert!(!Rank::of(&Verdict::default(), &[]).is_good());
+        assert!(Rank::of(&Verdict::new(Vec::new(), Vec::new()), &[]).is_good());
         assert!(rank(0, 9.0).beats(&rank(1, 1.0)) && rank(1, 1.0).beats(&rank(1, 2.0)));
         assert!(!rank(1, f64::NAN).beats(&rank(1, 2.0)) && !rank(1, 2.0).beats(&rank(1, 2.0)));
     }
