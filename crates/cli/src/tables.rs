@@ -5,6 +5,7 @@ mod anatomy;
 mod atlas;
 mod deform;
 mod elastic;
+mod frames;
 mod projection;
 mod stack;
 mod surface;
@@ -14,7 +15,8 @@ pub(crate) use anatomy::anatomy;
 pub(crate) use atlas::built;
 pub(crate) use deform::deform;
 pub(crate) use elastic::elastic;
-pub(crate) use projection::{Frames, drr, pose};
+pub(crate) use frames::Frames;
+pub(crate) use projection::{drr, pose};
 pub(crate) use stack::stack;
 pub(crate) use surface::{surface, surfaces};
 

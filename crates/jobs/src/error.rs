@@ -106,7 +106,7 @@ impl Error {
     /// The same of an image of which one of several can be chosen by options of this role; those of a CT are for it alone.
     pub(crate) fn choosing(self, role: Role) -> Self {
         let before = match role {
-            Role::Fixed => "fixed_",
+            Role::Fixed | Role::Frame => "fixed_",
             Role::Moving => "moving_",
             Role::Ct => "",
             _ => return self,
@@ -120,12 +120,8 @@ impl Error {
         }
     }
 
-    /// The same of a sequence of which so many frames were written before.
-    pub(crate) fn after(self, frames: usize, folder: &std::path::Path) -> Self {
-        let written = match frames {
-            1 => "the pose of the previous frame is".to_owned(),
-            n => format!("the poses of the {n} previous frames are"),
-        };
+    /// The same of a sequence of which this was `written` before, such as `the result of the previous frame is`.
+    pub(crate) fn after(self, written: &str, folder: &std::path::Path) -> Self {
         let end = format!("; {written} in '{}'", folder.display());
         match self {
             Error::Memory(text) => Error::Memory(text.and(end)),

@@ -67,6 +67,25 @@ where
     }
 }
 
+/// A listener that cannot stop the work any more.
+pub(crate) struct Unstoppable<'l>(pub(crate) &'l dyn Listener);
+
+impl Progress for Unstoppable<'_> {
+    fn event(&self, event: &Event<'_>) {
+        self.0.event(event);
+    }
+}
+
+impl Listener for Unstoppable<'_> {
+    fn tell(&self, level: Level, text: &Text) {
+        self.0.tell(level, text);
+    }
+
+    fn reading(&self, read: &mut dyn FnMut()) {
+        self.0.reading(read);
+    }
+}
+
 /// A listener to work of which nobody needs to know: it can stop it.
 pub(crate) struct Quiet<'l>(pub(crate) &'l dyn Listener);
 

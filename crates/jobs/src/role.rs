@@ -8,6 +8,8 @@ use voxalign_options::Choice;
 pub(crate) enum Role {
     /// The image that stays.
     Fixed,
+    /// A further image of a sequence of those that stay.
+    Frame,
     /// The image that is brought to it.
     Moving,
     /// What counts of the fixed image.

@@ -3,7 +3,7 @@
 //! [`RunRecord`] is `result.json`, the record of a run: versions, command, inputs with checksums,
 //! parameters, transform, stages, figures and verdict. [`affine::render`] makes one HTML file of a
 //! record and its images that opens offline in any browser, [`deform::render`] one of a deformable
-//! registration, [`elastic::render`] one of an elastic body, [`slices::render`] one of a volume and slices, [`atlas::render`] one of an atlas, [`regression::render`] and [`stability::render`] ones of
+//! registration, [`elastic::render`] one of an elastic body, [`slices::render`] one of a volume and slices, [`stream::render`] one of a sequence that a body follows, [`atlas::render`] one of an atlas, [`regression::render`] and [`stability::render`] ones of
 //! many atlases, [`drr::render`] one of simulated X-ray images, [`pose::render`] one of the pose of a CT by X-ray
 //! images, [`surface::render`] one of a surface, [`surfaces::render`] one of many, [`meshes`] are figures of surfaces and curves, [`bench::render`], [`curves::render`] and [`timeline::render`] pages of measurements.
 //!
@@ -75,7 +75,7 @@ pub use page::elastic::{self, ElasticReport};
 pub use page::pose::{self, PosePictures, PoseReport};
 pub use page::slices::{self, SlicePictures, SlicesReport};
 pub use page::surface::{self, SurfaceReport};
-pub use page::{bench, curves, regression, stability, surfaces, timeline, track};
+pub use page::{bench, curves, regression, stability, stream, surfaces, timeline, track};
 pub use record::anatomy::{AnatomyRecord, ClassRecord, MarksRecord, ShapeRecord};
 pub use record::atlas::{AtlasRecord, SubjectRecord, TemplateRecord};
 pub use record::drr::{DrrImageRecord, DrrRecord};
@@ -85,6 +85,7 @@ pub use record::pose::{PoseRecord, PoseViewRecord};
 pub use record::regression::RegressionRecord;
 pub use record::stability::StabilityRecord;
 pub use record::stack::{self, StackRecord};
+pub use record::stream::{StreamFrameRecord, StreamRecord};
 pub use record::surface::SurfaceRecord;
 pub use record::surfaces::SurfacesRecord;
 pub use record::{

@@ -4,7 +4,9 @@ use super::job;
 use crate::args::JobArgs;
 use crate::failure::{Failure, Outcome};
 use crate::tables;
+use voxalign_jobs::Job as _;
 use voxalign_jobs::elastic::Job;
+use voxalign_report::StreamFrameRecord;
 
 /// What `voxalign elastic --help` says at its end.
 pub(crate) const EXAMPLES: &str = "\
@@ -39,6 +41,11 @@ Examples:
       dimension of 1; slices and volume lie on each other already, or --affine FILE says how
   voxalign elastic us.nii.gz mr.nii.gz --slice us2.nii.gz -o out --similarity mi --mesh-mask organ.nii.gz
       slices of another kind; the body is fitted to a mask in the world of the volume
+  voxalign elastic frame1.nii.gz moving.nii.gz -o out --stream frame2.nii.gz frame3.nii.gz
+      a sequence of fixed images, on one grid and in the order of time: the body goes on from
+      frame to frame with its displacement, velocity and acceleration, without the coarse scales
+  voxalign elastic frame1.nii.gz moving.nii.gz -o out --stream-schedule 1x10 --stream frame2.nii.gz
+      the same with 10 iterations at most for each frame after the first: faster where little moves
   voxalign elastic --config job.toml -o out
       all options from a file: keys are the long option names, `fixed` and `moving` the
       images; the command line takes precedence
@@ -71,6 +78,15 @@ and where --outputs names them:
   inverse_composite.nii.gz  the inverse, moving to fixed, as one field on the moving grid
   jacobian.nii.gz           Jacobian determinant of the warp, without the affine part
 Fields are NIfTI images of vectors (intent 1007), LPS millimetres, as ITK and ANTs have them.
+With --stream, DIR/frame_001, frame_002, ... have these files for each fixed image, and DIR has
+  stream.csv                a line for each frame: iterations, seconds, energy, displacements,
+                            motion since the frame before, smallest volume, at rest, verdict
+  stream.json               the same with the verdict on all, parameters, checksums of the inputs
+  report.html               curves over the frames, with links to their reports
+The affine part and the mesh are those of the first frame, and a --fixed-mask counts for all. A frame
+with a bad verdict is registered once more from rest, the better result is kept, and the next frame
+goes on from the last good one. The verdict is good if all frames are. Where a frame fails, the
+results of those before it stay.
 
 Exit codes: 0 done and the verdict is good, 1 done but the verdict is bad,
 2 bad input or options (nothing is written), 3 internal error, 130 stopped by Ctrl-C.";
@@ -78,7 +94,19 @@ Exit codes: 0 done and the verdict is good, 1 done but the verdict is bad,
 /// Arguments of `voxalign elastic`.
 pub(crate) type ElasticArgs = JobArgs<Job>;
 
-/// Does the job.
+/// Registers an image, or those of a sequence.
 pub(crate) fn run(args: ElasticArgs) -> Result<Outcome, Failure> {
-    job::run(args, tables::elastic)
+    job::with(args, |args, caller, printer| {
+        if !args.job.is_sequence() {
+            return job::find(args, (caller, printer), tables::elastic);
+        }
+        let machine = args.run.machine(Job::AUTO)?;
+        let mut lines = tables::Frames::new(args.json, args.run.talk());
+        let done = args.job.track(&machine, caller, printer, &mut |frame| {
+            printer.finish();
+            lines.line(frame);
+            Ok(())
+        })?;
+        Ok(lines.end::<StreamFrameRecord>(&done))
+    })
 }

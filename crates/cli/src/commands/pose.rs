@@ -6,6 +6,7 @@ use crate::failure::{Failure, Outcome};
 use crate::tables;
 use voxalign_jobs::Job as _;
 use voxalign_jobs::pose::Job;
+use voxalign_report::track::FrameRecord;
 
 /// What `voxalign pose --help` says at its end.
 pub(crate) const EXAMPLES: &str = "\
@@ -76,6 +77,6 @@ pub(crate) fn run(args: PoseArgs) -> Result<Outcome, Failure> {
             lines.line(frame);
             Ok(())
         })?;
-        Ok(lines.end(&done))
+        Ok(lines.end::<FrameRecord>(&done))
     })
 }

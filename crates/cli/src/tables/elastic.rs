@@ -1,10 +1,12 @@
 //! Summary tables of a registration by an elastic body.
 
+use super::atlas::end;
 use super::deform::{deformation, scales, scores};
-use super::{affine_end, print_end, print_times};
+use super::frames::Frame;
+use super::{affine_end, number, print_end, print_times};
 use crate::output::{self, Print, Table};
 use std::path::Path;
-use voxalign_report::{ElasticRecord, RunRecord};
+use voxalign_report::{ElasticRecord, RunRecord, StreamFrameRecord, StreamRecord};
 
 /// Prints what came out; without a deformation, what its affine part found.
 pub(crate) fn elastic(record: &RunRecord, folder: &Path) {
@@ -55,4 +57,36 @@ fn steps(of: &ElasticRecord) {
     }
     output::line("");
     table.print();
+}
+
+impl Frame for StreamFrameRecord {
+    type Sequence = StreamRecord;
+    const HEADING: &'static str = "frame start       iterations       s   correlation    mean mm   largest mm   since last mm   volume  verdict";
+
+    fn line(&self) -> String {
+        let since = self.largest_change_mm.map_or_else(|| "-".to_owned(), |mm| format!("{mm:.3}"));
+        format!(
+            "{:5} {:9} {:12} {:7.2} {:>13} {:10.3} {:12.3} {since:>15} {:8.3}  {}{}",
+            self.frame,
+            self.start,
+            self.iterations,
+            self.seconds,
+            number(Some(self.ncc_after).filter(|v| v.is_finite())),
+            self.mean_displacement_mm,
+            self.largest_displacement_mm,
+            self.least_volume_ratio,
+            if self.good { "good" } else { "bad" },
+            if self.restarted { ", tried again from rest" } else { "" },
+        )
+    }
+
+    fn end(record: &StreamRecord, folder: &Path) {
+        output::line(&format!(
+            "{} of {} frames, {} bad",
+            record.frames.len(),
+            record.asked,
+            record.bad
+        ));
+        end(&record.provenance, &record.verdict, folder);
+    }
 }

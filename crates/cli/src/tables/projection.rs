@@ -1,12 +1,10 @@
 //! Tables of simulated X-ray images and of poses.
 
 use super::atlas::end;
+use super::frames::Frame;
 use super::number;
-use crate::failure::Outcome;
 use crate::output::{self, Print, Table};
-use crate::progress::Talk;
 use std::path::Path;
-use voxalign_jobs::Done;
 use voxalign_report::drr::{DrrImageRecord, DrrRecord};
 use voxalign_report::pose::{PoseRecord, PoseViewRecord};
 use voxalign_report::track::{FrameRecord, TrackRecord};
@@ -93,61 +91,31 @@ pub(crate) fn pose(record: &PoseRecord, folder: &Path) {
     end(&record.provenance, &record.verdict, folder);
 }
 
-/// The frames of a sequence as they come, a line each.
-pub(crate) struct Frames {
-    json: bool,
-    talk: Talk,
-    begun: bool,
-}
+impl Frame for FrameRecord {
+    type Sequence = TrackRecord;
+    const HEADING: &'static str = "frame status          x mm     y mm     z mm      x deg   y deg   z deg    cost  correlation    ms  frames/s";
 
-impl Frames {
-    pub(crate) fn new(json: bool, talk: Talk) -> Self {
-        Self { json, talk, begun: false }
-    }
-
-    /// Prints the pose of a frame.
-    pub(crate) fn line(&mut self, frame: &FrameRecord) {
-        if self.json {
-            // A record of numbers and texts has a form.
-            let text = serde_json::to_string(frame).unwrap_or_default();
-            return output::line(&text);
-        }
-        if self.talk == Talk::Quiet {
-            return;
-        }
-        if !std::mem::replace(&mut self.begun, true) {
-            output::line(
-                "frame status          x mm     y mm     z mm      x deg   y deg   z deg    cost  correlation    ms  frames/s",
-            );
-        }
-        let [x, y, z] = frame.translation_mm;
-        let [a, b, c] = frame.rotation_degrees;
-        let rate = frame.frames_per_second.map_or_else(|| "-".to_owned(), |r| format!("{r:.1}"));
-        output::line(&format!(
+    fn line(&self) -> String {
+        let [x, y, z] = self.translation_mm;
+        let [a, b, c] = self.rotation_degrees;
+        let rate = self.frames_per_second.map_or_else(|| "-".to_owned(), |r| format!("{r:.1}"));
+        format!(
             "{:5} {:8} {x:13.3} {y:8.3} {z:8.3}   {a:8.3}{b:8.3}{c:8.3} {:7.4} {:12.3} {:5.0} {rate:>9}",
-            frame.frame,
-            frame.status,
-            frame.cost,
-            frame.least_correlation(),
-            frame.milliseconds,
-        ));
+            self.frame,
+            self.status,
+            self.cost,
+            self.least_correlation(),
+            self.milliseconds,
+        )
     }
 
-    /// Prints what came of all of them.
-    pub(crate) fn end(&self, done: &Done<TrackRecord>) -> Outcome {
-        let (record, good) = (&done.record, done.is_good());
-        if self.talk == Talk::Quiet && !good {
-            output::note(&format!("verdict: {}", record.verdict.summary()));
-        }
-        if !self.json && self.talk > Talk::Quiet {
-            output::line(&format!(
-                "{} frames, {} without a pose; {:.1} frames/s while tracked",
-                record.frames.len(),
-                record.lost,
-                record.frames_per_second
-            ));
-            end(&record.provenance, &record.verdict, &done.folder);
-        }
-        Outcome::of(good)
+    fn end(record: &TrackRecord, folder: &Path) {
+        output::line(&format!(
+            "{} frames, {} without a pose; {:.1} frames/s while tracked",
+            record.frames.len(),
+            record.lost,
+            record.frames_per_second
+        ));
+        end(&record.provenance, &record.verdict, folder);
     }
 }

@@ -7,7 +7,7 @@ use voxalign_image::{Grid, LabelMap, TetraMesh, Vector3, Volume};
 use voxalign_io::tetra;
 
 /// What is written where nothing is said.
-const FILES: [&str; 8] = [
+pub(crate) const FILES: [&str; 8] = [
     "affine.fsl.mat",
     "affine.tfm",
     "inverse_warp.nii.gz",

@@ -129,6 +129,11 @@ pub(crate) trait Task<X = ()> {
         verdict
     }
 
+    /// Whether a result with its verdict is to be written; where not, nothing is, and what is in the folder stays.
+    fn keeps(&self, _record: &RunRecord) -> bool {
+        true
+    }
+
     /// The report.
     fn report(&self, report: &DeformReport<'_>) -> Result<String, ReportError> {
         render(report)
@@ -146,7 +151,7 @@ pub(crate) struct Course<'a, D> {
 }
 
 impl<D: Deformer> Course<'_, D> {
-    /// Registers what was read, and writes all.
+    /// Registers what was read, and writes all, unless the task does not [keep](Task::keeps) it.
     pub(crate) fn run<T: Task<D::Extra>>(
         &self,
         read: Read<Inputs>,
@@ -251,6 +256,10 @@ impl<D: Deformer> Course<'_, D> {
             let verdict = task.judged(verdict, &views, &mut record);
             record.verdict = caller.worded(verdict, T::SPEAKER);
             clock.lap("resample");
+            if !task.keeps(&record) {
+                writing.wait()?;
+                return Ok(Done { record, folder: run.folder.to_owned() });
+            }
             let outputs = task.outputs();
             if let Some(name) = task.warped().filter(|_| run.writes(Product::Warped)) {
                 let image = &views.after.image;

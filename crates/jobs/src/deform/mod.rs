@@ -40,6 +40,7 @@ use crate::pair::{Distances, Pair, Views, landmark_remarks, outside};
 use std::sync::Arc;
 use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Affine, Grid, Transform, VectorField, Volume};
+use voxalign_options::Text;
 use voxalign_register::attachment::Landmarks;
 use voxalign_register::diffeo::{
     ChannelInput, DeformInput, DeformResult, DeformationEvidence, Intensities, Matching,
@@ -308,6 +309,19 @@ impl Inputs {
             shapes,
             preparation,
         }
+    }
+
+    /// The same images with another fixed one on the same grid, and what is odd about that one's file; masks and affine start are
+    /// those of all. Labels, landmarks, shapes and channels are of one image and not of the other.
+    pub(crate) fn of_frame(&self, fixed: Arc<Volume<f32>>, oddities: Vec<Text>) -> Result<Self> {
+        Ok(Self {
+            start: self.start,
+            with_rival: self.with_rival,
+            init: self.init.clone(),
+            way: self.way.clone(),
+            preparation: self.preparation,
+            ..Self::of(self.pair.of_frame(fixed, oddities)?)
+        })
     }
 
     fn pulls(&self) -> Pulls {

@@ -6,7 +6,7 @@ use super::slices::{self, Slices};
 use super::state::read_state;
 use super::task::{OfBody, files_of};
 use crate::deform::{self, AffineChoice, Course, check_points, check_way, given};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::job::missing;
 use crate::listener::Listener;
 use crate::machine::{Auto, Machine};
@@ -16,7 +16,7 @@ use crate::options::{
 };
 use crate::pair::{Pair, PairPaths};
 use crate::plan::{self, Plan};
-use crate::run::{Caller, Done, Input, Read, Role, Run};
+use crate::run::{Caller, Done, Input, Output, Read, Role, Run};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::path::PathBuf;
 use voxalign_image::Grid;
@@ -25,6 +25,7 @@ use voxalign_options::{Chosen, Given, Parameters as _, UseOf, text};
 use voxalign_register::diffeo::{ElasticSetting, Multiscale, Preparation, check_similarity};
 use voxalign_register::linear::Init;
 use voxalign_register::model::elastic::{Elastic, Sampling, Tissue};
+use voxalign_register::multiscale::Schedule;
 use voxalign_register::similarity::Similarity;
 use voxalign_report::{MaterialRecord, RunRecord};
 
@@ -100,6 +101,15 @@ pub struct Job {
     /// Start where the body of an earlier run with the same mesh ended, and as it moved there: the mesh.vtu of that run
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE.vtu", help_heading = "Body"))]
     pub state: Option<PathBuf>,
+    /// Follow a sequence: further fixed images on the same grid, in the order of time after FIXED.
+    /// Each begins where the body ended in the one before, without the coarse scales, and has a
+    /// folder frame_NNN of its own
+    #[cfg_attr(feature = "clap", arg(long, value_name = "IMAGE", num_args = 1.., help_heading = "Sequences"))]
+    pub stream: Vec<PathBuf>,
+    /// Scales and iterations of the frames after the first [default: the last scale of --schedule]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FxN,...", help_heading = "Sequences"))]
+    #[serde(with = "as_text")]
+    pub stream_schedule: Option<Schedule>,
     /// Its mesh, and where it is held.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
@@ -140,20 +150,30 @@ fn products<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Option<Pr
 
 /// The images of a registration.
 #[derive(Debug)]
-enum Images {
+pub(super) enum Images {
     /// Two volumes.
     Volumes(Box<deform::Inputs>),
     /// Slices, and the volume that is brought to them.
     Slices(Slices),
 }
 
+impl Images {
+    /// Those of two volumes.
+    pub(super) fn volumes(self) -> Result<deform::Inputs> {
+        match self {
+            Self::Volumes(images) => Ok(*images),
+            Self::Slices(_) => Err(Error::Internal("slices are no volume".into())),
+        }
+    }
+}
+
 /// What was read.
 #[derive(Debug)]
 pub struct Inputs {
-    images: Images,
-    setting: ElasticSetting,
-    materials: Vec<MaterialRecord>,
-    remarks: Vec<String>,
+    pub(super) images: Images,
+    pub(super) setting: ElasticSetting,
+    pub(super) materials: Vec<MaterialRecord>,
+    pub(super) remarks: Vec<String>,
 }
 
 impl Job {
@@ -183,7 +203,7 @@ impl Job {
         Ok(self.preparation.over(Preparation::default())?)
     }
 
-    fn similarity(&self) -> Result<Similarity> {
+    pub(super) fn similarity(&self) -> Result<Similarity> {
         let mut similarity = self.similarity.kind().unwrap_or(Similarity::SSD);
         self.similarity.check_used(&[similarity])?;
         self.similarity.tell(&mut similarity)?;
@@ -197,7 +217,7 @@ impl Job {
         Ok(elastic)
     }
 
-    fn multiscale(&self) -> Result<Multiscale> {
+    pub(super) fn multiscale(&self) -> Result<Multiscale> {
         let multiscale = self.multiscale.over(Multiscale::default())?;
         multiscale.check()?;
         Ok(multiscale)
@@ -222,14 +242,20 @@ impl Job {
             (Role::Materials, &self.materials),
             (Role::State, &self.state),
         ]));
+        all.extend(self.stream_files());
         all
     }
 
-    fn products(&self) -> Products {
+    /// All files that may be written.
+    fn may_write(&self) -> Vec<Output> {
+        if self.is_sequence() { self.stream_outputs() } else { files_of() }
+    }
+
+    pub(super) fn products(&self) -> Products {
         self.outputs.clone().unwrap_or_else(Products::usual_of_elastic)
     }
 
-    fn as_run<'a>(
+    pub(super) fn as_run<'a>(
         &'a self,
         products: &'a Products,
         caller: &'a Caller,
@@ -267,6 +293,43 @@ impl Job {
         let Made { materials, remarks, .. } = made;
         images.check(self.similarity()?, &setting)?;
         Ok(Inputs { images: Images::Slices(images), setting, materials, remarks })
+    }
+
+    /// Reads all that is needed before a device is; of a sequence the first frame.
+    pub(super) fn inputs(&self, caller: &Caller, listener: &dyn Listener) -> Result<Read<Inputs>> {
+        let products = self.products();
+        let read = || {
+            let pair = self.paths.read(listener)?;
+            let flat = [pair.fixed.grid(), pair.moving.grid()].map(slices::is_slice);
+            if !self.slice.is_empty() || flat == [true, false] {
+                return self.with_slices(pair, listener);
+            }
+            let grids = [pair.fixed.grid().clone(), pair.moving.grid().clone()];
+            self.check_frames(&grids[0], listener)?;
+            let geometry = Geometry { fixed: Some(&grids[0]), moving: Some(&grids[1]) };
+            let start = given(&self.start(), &geometry, listener)?;
+            let init = match &self.init {
+                Some(init) => {
+                    let init = init.load(&geometry, Default::default(), listener);
+                    init.map_err(|e| e.at(text!("`init`")))?
+                }
+                None => Init::default(),
+            };
+            let way = self.way.usual(grids[0].is_2d())?;
+            check_dof(way.dof, grids[0].is_2d())?;
+            let (setting, made) = self.body(&grids[0], listener)?;
+            let Made { materials, remarks, .. } = made;
+            let images = deform::Inputs {
+                start,
+                init,
+                way,
+                preparation: self.preparation()?,
+                ..deform::Inputs::of(pair)
+            };
+            setting.check(&images.as_input(self.similarity()?, Default::default()))?;
+            Ok(Inputs { images: Images::Volumes(Box::new(images)), setting, materials, remarks })
+        };
+        self.as_run(&products, caller, listener).read(&self.files(), read)
     }
 
     /// Tetrahedra of the mesh that would be made, about.
@@ -316,6 +379,7 @@ impl crate::Job for Job {
         if !self.slice.is_empty() {
             slices::check(self)?;
         }
+        self.check_stream()?;
         check_way(&self.way, self.affine.as_ref())?;
         check_points(&LandmarkOptions::default(), self.init.as_ref(), self.affine.as_ref())
     }
@@ -323,7 +387,7 @@ impl crate::Job for Job {
     fn check(&self, caller: &Caller, listener: &dyn Listener) -> Result<()> {
         self.check_options()?;
         let products = self.products();
-        self.as_run(&products, caller, listener).check(&files_of(), &self.files())?;
+        self.as_run(&products, caller, listener).check(&self.may_write(), &self.files())?;
         self.paths.check()
     }
 
@@ -331,7 +395,7 @@ impl crate::Job for Job {
         self.check(caller, listener)?;
         let products = self.products();
         let run = self.as_run(&products, caller, listener);
-        let plan = run.plan(&self.files(), &files_of())?;
+        let plan = run.plan(&self.files(), &self.may_write())?;
         let fixed = plan.voxels(Role::Fixed);
         let both = fixed + plan.voxels(Role::Moving);
         let body = VOXEL * fixed + TETRAHEDRON * self.tetrahedra(&plan);
@@ -339,38 +403,12 @@ impl crate::Job for Job {
     }
 
     fn read(&self, caller: &Caller, listener: &dyn Listener) -> Result<Read<Inputs>> {
-        let products = self.products();
-        let read = || {
-            let pair = self.paths.read(listener)?;
-            let flat = [pair.fixed.grid(), pair.moving.grid()].map(slices::is_slice);
-            if !self.slice.is_empty() || flat == [true, false] {
-                return self.with_slices(pair, listener);
-            }
-            let grids = [pair.fixed.grid().clone(), pair.moving.grid().clone()];
-            let geometry = Geometry { fixed: Some(&grids[0]), moving: Some(&grids[1]) };
-            let start = given(&self.start(), &geometry, listener)?;
-            let init = match &self.init {
-                Some(init) => {
-                    let init = init.load(&geometry, Default::default(), listener);
-                    init.map_err(|e| e.at(text!("`init`")))?
-                }
-                None => Init::default(),
-            };
-            let way = self.way.usual(grids[0].is_2d())?;
-            check_dof(way.dof, grids[0].is_2d())?;
-            let (setting, made) = self.body(&grids[0], listener)?;
-            let Made { materials, remarks, .. } = made;
-            let images = deform::Inputs {
-                start,
-                init,
-                way,
-                preparation: self.preparation()?,
-                ..deform::Inputs::of(pair)
-            };
-            setting.check(&images.as_input(self.similarity()?, Default::default()))?;
-            Ok(Inputs { images: Images::Volumes(Box::new(images)), setting, materials, remarks })
-        };
-        self.as_run(&products, caller, listener).read(&self.files(), read)
+        if self.is_sequence() {
+            return Err(Error::input(text!(
+                "`stream` names a sequence, which has a result for each frame"
+            )));
+        }
+        self.inputs(caller, listener)
     }
 
     fn find(
@@ -437,6 +475,9 @@ mod tests {
             ("affine = 'none'\ninit = 'header'", "`init` is for"),
             ("outputs = 'mash'", "mash"),
             ("clip = false", "clip"),
+            ("stream_schedule = '1x9'", "`stream_schedule` is for `stream`"),
+            ("stream = ['d']\nfixed_labels = 'l'", "`fixed_labels` is for a single fixed image"),
+            ("stream = ['d']\nstream_schedule = '1x0'", "not a scale"),
         ] {
             let error = checked(bad).unwrap_err();
             assert!(error.contains(said), "{bad}: {error}");

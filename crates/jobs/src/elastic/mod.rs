@@ -17,14 +17,18 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! With [`Job::stream`] it is a sequence of fixed images, which the body follows ([`Job::track`]); a [`Tracker`] follows one in memory.
 
 mod body;
 mod job;
 mod materials;
 mod measures;
 mod mesh;
+mod sequence;
 mod slices;
 mod state;
+mod stream;
 mod task;
 
 pub use body::of_image;
@@ -32,6 +36,7 @@ pub use job::{Inputs, Job};
 pub use materials::read_materials;
 pub use measures::Measures;
 pub use mesh::{MeshOptions, USUAL_SPACING_MM, labelled};
+pub use sequence::{Begin, Tracked, Tracker};
 pub use state::{deformed, read_state};
 
 use crate::deform;

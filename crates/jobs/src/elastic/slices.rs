@@ -70,6 +70,7 @@ pub(super) fn check(job: &Job) -> Result<()> {
     if let Some(option) = job.way.given() {
         refuse(true, option, volumes())?;
     }
+    refuse(job.is_sequence(), "stream", volumes())?;
     refuse(job.preparation()?.histogram_match, "histogram_match", volumes())?;
     let masks = &job.paths.masks;
     refuse(masks.fixed_labels.is_some(), "fixed_labels", volumes())?;
@@ -79,7 +80,7 @@ pub(super) fn check(job: &Job) -> Result<()> {
 /// Reads what goes with the first slice and the volume, which are those of a pair.
 pub(super) fn read(job: &Job, pair: Pair, listener: &dyn Listener) -> Result<Slices> {
     check(job)?;
-    let oddities = pair.oddities().to_vec();
+    let oddities = pair.oddities().cloned().collect();
     let Pair { fixed, moving, fixed_mask, moving_mask, .. } = pair;
     let start = job.affine.clone().unwrap_or(AffineChoice::None);
     let geometry = Geometry { fixed: Some(fixed.grid()), moving: Some(moving.grid()) };

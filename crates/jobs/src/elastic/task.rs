@@ -2,6 +2,7 @@
 
 use super::job::Job;
 use super::measures::Measures;
+use super::sequence::{Attempt, Begin, Rank};
 use super::state::deformed;
 use crate::deform::{Carried, Task, outputs};
 use crate::error::Result;
@@ -13,6 +14,8 @@ use crate::run::{self, Input, Output, Run, WARPED};
 use crate::staged::Staged;
 use serde_json::{Value, json};
 use std::path::Path;
+use voxalign_elasticity::State;
+use voxalign_image::Affine;
 use voxalign_io::tetra;
 use voxalign_options::{Choice as _, Parameters as _, Text};
 use voxalign_register::Verdict;
@@ -78,6 +81,11 @@ pub(super) struct OfBody<'a> {
     remarks: &'a [String],
     ended: Option<Ended>,
     record: ElasticRecord,
+    /// The affine part that was found or given.
+    affine: Option<Affine>,
+    /// Where the body began, and what the result has to be better than, of a frame of a sequence.
+    began: Option<Begin>,
+    beat: Option<Rank>,
 }
 
 impl<'a> OfBody<'a> {
@@ -88,7 +96,18 @@ impl<'a> OfBody<'a> {
         remarks: &'a [String],
     ) -> Self {
         let (ended, record) = (None, ElasticRecord::default());
-        Self { job, setting, similarity, materials, remarks, ended, record }
+        let (affine, began, beat) = (None, None, None);
+        Self { job, setting, similarity, materials, remarks, ended, record, affine, began, beat }
+    }
+
+    /// That of a frame of a sequence.
+    pub(super) fn of_frame(self, attempt: &Attempt) -> Self {
+        Self { began: Some(attempt.begin), beat: attempt.beat, ..self }
+    }
+
+    /// The affine part and where the body ended.
+    pub(super) fn end(self) -> Option<(Affine, State)> {
+        self.affine.zip(self.ended.map(|ended| ended.body.state))
     }
 
     pub(super) fn recorded(
@@ -170,6 +189,7 @@ impl Task<ElasticResult> for OfBody<'_> {
         }
         let path = |p: &std::path::PathBuf| json!(p.display().to_string());
         given.extend(job.state.as_ref().map(|p| ("state".to_owned(), path(p))));
+        given.extend(self.began.map(|began| ("start".to_owned(), json!(began.to_string()))));
         given.extend(job.init.as_ref().map(|init| ("init".to_owned(), json!(init.to_string()))));
         let histograms = job.preparation().is_ok_and(|p| p.histogram_match);
         given.insert("histogram_match".to_owned(), json!(histograms));
@@ -195,6 +215,7 @@ impl Task<ElasticResult> for OfBody<'_> {
         run: &Run<'_>,
         staged: &mut Staged<'_>,
     ) -> Result<()> {
+        self.affine = Some(found.start);
         let (body, scales) = (found.extra, found.scales);
         slice_files(run.folder, 0).stale.iter().for_each(|name| staged.without(name));
         let measures = Measures::of(&body, scales, self.setting.elastic.tolerance)?;
@@ -207,6 +228,12 @@ impl Task<ElasticResult> for OfBody<'_> {
         let norms = measures.norms()?;
         self.ended = Some(Ended { body, measures, norms });
         Ok(())
+    }
+
+    fn keeps(&self, record: &RunRecord) -> bool {
+        let scales = record.deformation.as_ref().map_or(&[][..], |d| &d.scales);
+        let rank = Rank::of(&record.verdict, scales);
+        self.beat.is_none_or(|beat| rank.beats(&beat))
     }
 
     fn judged(&mut self, verdict: Verdict, _: &Views, record: &mut RunRecord) -> Verdict {

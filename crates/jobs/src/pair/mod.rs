@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use voxalign_image::{Grid, LabelMap, Volume};
-use voxalign_io::image::ReadOptions;
+use voxalign_io::image::{ImageInfo, ReadOptions};
 use voxalign_io::names::{LabelNames, read_label_names};
 use voxalign_options::{Text, text};
 use voxalign_register::compare::{OverlapRule, same_grid};
@@ -170,17 +170,18 @@ impl PairPaths {
         };
         let (fixed, info) = image(&self.fixed, &of_fixed, Role::Fixed)?;
         let (moving, moving_info) = image(&self.moving, &of_moving, Role::Moving)?;
-        let mut oddities = Vec::new();
-        for (role, info) in [("fixed", &info), ("moving", &moving_info)] {
-            let odd = info.oddities.iter().filter(|o| !o.is_normal_geometry());
-            oddities.extend(odd.map(|o| text!("the file of the {role} image: {o}")));
-        }
         let mut pair = Pair::new(fixed, moving);
         pair.dimensions = info.dimensions;
-        oddities.append(&mut pair.oddities);
-        pair.oddities = oddities;
+        pair.oddities.fixed = odd("fixed", &info);
+        pair.oddities.moving = odd("moving", &moving_info);
         self.masks.read(pair, listener)
     }
+}
+
+/// What the reader of a result should know of the file of an image.
+pub(crate) fn odd(role: &str, info: &ImageInfo) -> Vec<Text> {
+    let odd = info.oddities.iter().filter(|o| !o.is_normal_geometry());
+    odd.map(|o| text!("the file of the {role} image: {o}")).collect()
 }
 
 impl MaskPaths {
@@ -258,7 +259,22 @@ pub struct Pair {
     /// Dimensions of the files of results, 2 or 3.
     pub dimensions: usize,
     /// What is odd about the two images.
-    oddities: Vec<Text>,
+    oddities: Oddities,
+}
+
+/// What is odd about two images.
+#[derive(Debug, Clone, Default)]
+struct Oddities {
+    fixed: Vec<Text>,
+    moving: Vec<Text>,
+    both: Vec<Text>,
+}
+
+impl Oddities {
+    fn of_both(fixed: &Arc<Volume<f32>>, moving: &Arc<Volume<f32>>) -> Vec<Text> {
+        let same = (fixed == moving).then(|| text!("the fixed and the moving image are the same"));
+        same.into_iter().collect()
+    }
 }
 
 impl Pair {
@@ -267,10 +283,7 @@ impl Pair {
     pub fn new(fixed: impl Into<Arc<Volume<f32>>>, moving: impl Into<Arc<Volume<f32>>>) -> Self {
         let (fixed, moving) = (fixed.into(), moving.into());
         let dimensions = if fixed.grid().is_2d() { 2 } else { 3 };
-        let mut oddities = Vec::new();
-        if fixed == moving {
-            oddities.push(text!("the fixed and the moving image are the same"));
-        }
+        let both = Oddities::of_both(&fixed, &moving);
         Self {
             fixed,
             moving,
@@ -280,13 +293,37 @@ impl Pair {
             moving_labels: None,
             label_names: LabelNames::default(),
             dimensions,
-            oddities,
+            oddities: Oddities { both, ..Oddities::default() },
         }
     }
 
+    /// Another fixed image on the same grid takes the place of this one, with what is odd about its file.
+    pub(crate) fn set_fixed(&mut self, fixed: Arc<Volume<f32>>, odd: Vec<Text>) {
+        self.oddities.both = Oddities::of_both(&fixed, &self.moving);
+        self.oddities.fixed = odd;
+        self.fixed = fixed;
+    }
+
+    /// What is odd about the file of the fixed image.
+    pub(crate) fn odd_fixed(&self) -> &[Text] {
+        &self.oddities.fixed
+    }
+
+    /// The same moving image and masks with another fixed image on the same grid, without labels.
+    pub(crate) fn of_frame(&self, fixed: Arc<Volume<f32>>, odd: Vec<Text>) -> Result<Self> {
+        let mask = |mask: &Option<Volume<f32>>| mask.as_ref().map(Volume::try_clone).transpose();
+        let mut pair = Self::new(fixed, Arc::clone(&self.moving));
+        (pair.oddities.fixed, pair.oddities.moving) = (odd, self.oddities.moving.clone());
+        pair.fixed_mask = mask(&self.fixed_mask)?;
+        pair.moving_mask = mask(&self.moving_mask)?;
+        pair.dimensions = self.dimensions;
+        Ok(pair)
+    }
+
     /// What is odd about the two images.
-    pub(crate) fn oddities(&self) -> &[Text] {
-        &self.oddities
+    pub(crate) fn oddities(&self) -> impl Iterator<Item = &Text> {
+        let Oddities { fixed, moving, both } = &self.oddities;
+        fixed.iter().chain(moving).chain(both)
     }
 
     /// Which labels count: those of both maps, of which the first is on the grid of the fixed image.
@@ -320,7 +357,7 @@ impl Pair {
 
     /// What the reader of a result should know that no check of the registration can see.
     pub(crate) fn remarks(&self, views: &Views) -> Vec<Text> {
-        let mut remarks = self.oddities.clone();
+        let mut remarks: Vec<_> = self.oddities().cloned().collect();
         let dice = |view: &Resampled| view.scores.labels.as_ref().and_then(|l| l.mean_dice);
         if let (Some(before), Some(after)) = (dice(&views.before), dice(&views.after))
             && after < before

@@ -5,7 +5,7 @@ use super::sequence::{Moment, Reel, Sequence};
 use super::{CT_TO_ROOM, Job, check_view, simulated, write_pose};
 use crate::Job as _;
 use crate::error::{Error, Result};
-use crate::listener::{Level, Listener, check, reading};
+use crate::listener::{Level, Listener, Unstoppable, check, reading};
 use crate::machine::Machine;
 use crate::options::as_text;
 use crate::plan::{self, Plan};
@@ -24,10 +24,10 @@ use std::time::{Duration, Instant};
 use voxalign_compute::Device;
 use voxalign_image::{Affine, Vector3, XrayGeometry};
 use voxalign_io::xray::{FrameType, geometry};
-use voxalign_options::{Choice, Text, text};
+use voxalign_options::{Choice, text};
 use voxalign_register::projection::register::{Range, TrackStatus, TrackView};
 use voxalign_register::projection::{PoseOptions, PreparedCt, TrackOptions, Tracker};
-use voxalign_register::{Check, Event, Progress, Remedy, Verdict};
+use voxalign_register::{Check, Remedy, Verdict};
 use voxalign_report::pose::PosePictures;
 use voxalign_report::track::{FrameRecord, Sequence as Frames, TrackRecord, TrackReport, render};
 use voxalign_report::xray::{ViewRecord, XrayPicture};
@@ -303,7 +303,13 @@ impl Job {
         match ended {
             None => Ok(done),
             Some(Error::Stopped) => Err(Error::Ended(self.output.clone())),
-            Some(error) => Err(error.after(done.record.frames.len(), &self.output)),
+            Some(error) => {
+                let written = match done.record.frames.len() {
+                    1 => "the pose of the previous frame is".to_owned(),
+                    n => format!("the poses of the {n} previous frames are"),
+                };
+                Err(error.after(&written, &self.output))
+            }
         }
     }
 
@@ -450,24 +456,5 @@ impl Following {
         let lost = self.frames.iter().filter(|f| !f.is_good()).count();
         checks.push(Check::none("frames without a pose", lost as u64).or(Remedy::NearerStart));
         Verdict::new(checks, Vec::new())
-    }
-}
-
-/// A listener that cannot stop the work any more.
-struct Unstoppable<'l>(&'l dyn Listener);
-
-impl Progress for Unstoppable<'_> {
-    fn event(&self, event: &Event<'_>) {
-        self.0.event(event);
-    }
-}
-
-impl Listener for Unstoppable<'_> {
-    fn tell(&self, level: Level, text: &Text) {
-        self.0.tell(level, text);
-    }
-
-    fn reading(&self, read: &mut dyn FnMut()) {
-        self.0.reading(read);
     }
 }

@@ -189,7 +189,10 @@ impl<'a> Run<'a> {
     fn is_written(&self, output: &Output) -> bool {
         match output.product {
             Some(product) => self.writes(product),
-            None => self.output.wants_report() || output.name != REPORT,
+            None => {
+                self.output.wants_report()
+                    || Path::new(&*output.name).file_name() != Some(REPORT.as_ref())
+            }
         }
     }
 
@@ -240,7 +243,7 @@ pub(crate) fn nothing_more() -> Result<()> {
 /// Ends a job, of which all that is [`written`] but report and record is staged: writes the report, where it is among that, waits
 /// for the `rest`, which another thread may still write, and writes the record, which stands for the whole. Then everything moves to
 /// its place, and an older report goes where there is none. A job whose result is one file has that in place of the folder, and names of
-/// its own beside it.
+/// its own beside it; the record of one in a folder may have another name as well.
 pub(crate) fn conclude<R: Judged, E>(
     mut staged: Staged<'_>,
     mut clock: Clock,
@@ -254,7 +257,8 @@ where
 {
     let named = |wanted: &str| written.iter().find(|(role, _)| *role == wanted).map(|w| &*w.1);
     let own = named("record").unwrap_or(RECORD);
-    let path = |name: &str| match own == RECORD {
+    let in_folder = staged.final_path(own) == folder.join(own);
+    let path = |name: &str| match in_folder {
         true => staged.final_path(name),
         false => folder.with_file_name(name),
     };
@@ -270,7 +274,7 @@ where
             staged.write_text(name, &html)?;
             clock.lap("report");
         }
-        None if own == RECORD => staged.without(REPORT),
+        None if in_folder => staged.without(REPORT),
         None => {}
     }
     rest()?;

@@ -47,6 +47,11 @@ impl Output {
     pub(crate) fn named(role: &'static str, name: String, product: Option<Product>) -> Self {
         Self { role, name: Cow::Owned(name), product }
     }
+
+    /// The same in a folder among the results.
+    pub(crate) fn within(self, folder: &str) -> Self {
+        Self { name: Cow::Owned(format!("{folder}/{}", self.name)), ..self }
+    }
 }
 
 /// No output may be one of the inputs.

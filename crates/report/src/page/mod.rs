@@ -17,6 +17,7 @@ pub mod pose;
 pub mod regression;
 pub mod slices;
 pub mod stability;
+pub mod stream;
 pub mod surface;
 pub mod surfaces;
 pub mod timeline;

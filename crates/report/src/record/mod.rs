@@ -14,6 +14,7 @@ mod provenance;
 pub mod regression;
 pub mod stability;
 pub mod stack;
+pub mod stream;
 pub mod surface;
 pub mod surfaces;
 pub mod track;

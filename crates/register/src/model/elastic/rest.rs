@@ -13,7 +13,7 @@ const STEPS: usize = 3;
 const LONGEST: f64 = 50.0;
 
 /// The energy is flat where its least value of so many steps is below that of as many before them by no more than this part of it.
-const WINDOW: usize = 5;
+const WINDOW: usize = 4;
 const FLAT: f64 = 1e-3;
 
 /// What a motion is measured by, at a scale.

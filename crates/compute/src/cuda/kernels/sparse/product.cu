@@ -50,18 +50,6 @@ KERNEL(product_by_threads, 256, IN(u32) starts, u64 rows, IN(u32) columns, IN(fl
     for (u32 c = 0; c < COMPONENTS; ++c) out[c * rows + row] = (float)sum[c];
 }
 
-KERNEL(chebyshev_by_threads, 256, IN(u32) starts, u64 rows, IN(u32) columns, IN(float) values, u64 entries, u64 width,
-       IN(float) before, IN(float) x, IN(float) right, double omega, double gamma, OUT(float) out) {
-    const u64 row = global_thread();
-    if (row >= rows) return;
-    double sum[COMPONENTS] = {};
-    row_by_thread(starts, row, columns, values, entries, width, x, sum);
-#pragma unroll
-    for (u32 c = 0; c < COMPONENTS; ++c) {
-        out[c * rows + row] = chebyshev_at(c * rows + row, before, x, right, omega, gamma, sum[c]);
-    }
-}
-
 // A warp a row.
 KERNEL(product_by_warps, 256, IN(u32) starts, u64 rows, IN(u32) columns, IN(float) values, u64 entries, u64 width,
        IN(float) x, OUT(float) out) {
@@ -76,6 +64,19 @@ KERNEL(product_by_warps, 256, IN(u32) starts, u64 rows, IN(u32) columns, IN(floa
     }
 }
 
+KERNEL(chebyshev_by_threads, 256, IN(u32) starts, u64 rows, IN(u32) columns, IN(float) values, u64 entries, u64 width,
+       IN(float) before, IN(float) x, IN(float) right, double omega, double gamma, OUT(float) out) {
+    const u64 row = global_thread();
+    if (row >= rows) return;
+    double sum[COMPONENTS] = {};
+    row_by_thread(starts, row, columns, values, entries, width, x, sum);
+#pragma unroll
+    for (u32 c = 0; c < COMPONENTS; ++c) {
+        out[c * rows + row] = chebyshev_at(c * rows + row, before, x, right, omega, gamma, sum[c]);
+    }
+}
+
+// A warp a row.
 KERNEL(chebyshev_by_warps, 256, IN(u32) starts, u64 rows, IN(u32) columns, IN(float) values, u64 entries, u64 width,
        IN(float) before, IN(float) x, IN(float) right, double omega, double gamma, OUT(float) out) {
     const u64 row = global_thread() / WARP;
