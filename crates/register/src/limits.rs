@@ -131,6 +131,9 @@ limits! {
         volume: f64 = 0.1,
         /// The largest norm of strain without a remark: linear elasticity is for small strains.
         strain: f64 = 0.5,
+        /// By how much a volume that was brought to slices agrees with each of them more than with other places of it, at least: see
+        /// [`SliceEvidence::margin`](crate::diffeo::SliceEvidence::margin).
+        slice: f64 = 0.25,
     }
 
     /// Bounds on an atlas.

@@ -39,7 +39,8 @@ Examples:
       2D-3D: a few slices taken during an intervention, each at its place in the world, and the
       volume from before it, which a body of cells of 10 mm brings to them; a slice has exactly one
       dimension of 1; slices and volume lie on each other already, or --affine FILE says how
-  voxalign elastic us.nii.gz mr.nii.gz --slice us2.nii.gz -o out --similarity mi --mesh-mask organ.nii.gz
+  voxalign elastic us.nii.gz mr.nii.gz --slice us2.nii.gz -o out --similarity mi \\
+      --mesh-mask organ.nii.gz
       slices of another kind; the body is fitted to a mask in the world of the volume
   voxalign elastic frame1.nii.gz moving.nii.gz -o out --stream frame2.nii.gz frame3.nii.gz
       a sequence of fixed images, on one grid and in the order of time: the body goes on from

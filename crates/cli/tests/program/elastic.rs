@@ -211,12 +211,16 @@ fn a_pair_is_registered_and_the_body_goes_on_from_its_end() {
     assert!(figures["ncc_after"].as_f64() > figures["ncc_before"].as_f64(), "{figures}");
     assert_eq!(body["spacing_mm"], 24.0);
     assert_eq!(body["materials"][0]["young_kpa"], 1.0);
-    assert_eq!((&body["held"], &body["iterations"]), (&0.into(), &12.into()));
+    assert_eq!(body["held"], 0);
+    let steps = body["iterations"].as_u64().unwrap();
+    // It comes to rest before the end of its schedule.
+    assert!((3..12).contains(&steps) && body["at_rest"] == true, "{steps}");
     assert_eq!(body["step_parts"].as_array().unwrap().len(), 5);
     let times =
         body["step_parts"].as_array().unwrap().iter().map(|p| p["seconds"].as_f64().unwrap());
     assert!(times.sum::<f64>() > 0.0);
-    assert_eq!(found["deformation"]["scales"][0]["motion"].as_array().unwrap().len(), 12);
+    let motion = found["deformation"]["scales"][0]["motion"].as_array().unwrap();
+    assert_eq!(motion.len() as u64, steps);
     assert_eq!(found["parameters"]["young"], 1000.0);
     assert_eq!(found["limits"]["elastic"]["volume"], 0.1);
     let checks = found["verdict"]["checks"].as_array().unwrap();

@@ -25,12 +25,12 @@ use voxalign_io::image::{self, DataType, ReadOptions};
 use voxalign_io::tetra;
 use voxalign_io::transform::Geometry;
 use voxalign_options::{Text, text};
+use voxalign_register::RegisterError;
 use voxalign_register::diffeo::{
     DeformResult, ElasticSetting, SliceInput, SlicesInput, SlicesResult, register_slices,
 };
 use voxalign_register::resample::{MovingImage, displacements};
 use voxalign_register::similarity::Similarity;
-use voxalign_register::{RegisterError, Verdict};
 use voxalign_report::slices::{SlicePictures, SlicesReport, render};
 use voxalign_report::{Figure, MaterialRecord, SliceRecord, When};
 
@@ -229,7 +229,8 @@ pub(super) fn run(
         record.figures.set_at(Figure::Ncc, when, of_all.sum::<f64>() / inputs.slices.len() as f64);
     }
     record.verdict = {
-        let mut verdict = judged(measures.judged(verdict), &of_body.slices);
+        let mut verdict = measures.judged(verdict);
+        verdict.remarks.extend(worse(&of_body.slices));
         verdict.remarks.extend(remarks.iter().cloned().map(Text::from));
         verdict.remarks.extend(inputs.oddities.iter().cloned());
         run.caller.worded(verdict, Speaker::Elastic)
@@ -305,7 +306,18 @@ pub(super) fn run(
     run.finish(staged, clock, record, &outputs.files, run::nothing_more, report)
 }
 
-/// A verdict with what is seen in the slices.
-fn judged(verdict: Verdict, _slices: &[SliceRecord]) -> Verdict {
-    verdict
+/// What to say of slices that agree less with the volume than before.
+fn worse(slices: &[SliceRecord]) -> Option<Text> {
+    let fell = |s: &&SliceRecord| s.evidence.local[1] < s.evidence.local[0] - WORSE;
+    let names: Vec<_> = slices.iter().filter(fell).map(|s| format!("'{}'", s.file)).collect();
+    (!names.is_empty()).then(|| {
+        text!(
+            "the volume agrees less with {} than before: for other contrasts than those of the volume give `similarity = mi`, \
+             and look at the pictures",
+            names.join(" and ")
+        )
+    })
 }
+
+/// How much less slice and volume may agree without a remark, as a part of the local variance.
+const WORSE: f64 = 0.01;

@@ -46,6 +46,6 @@ pub use register::{
 pub use result::DeformResult;
 pub use slices::{
     SliceEvidence, SliceInput, SliceResult, SlicesEvidence, SlicesInput, SlicesResult,
-    register_slices,
+    check_slices, register_slices,
 };
 pub use verdict::field_checks;

@@ -326,7 +326,7 @@ fn slices_of_another_place_do_not_agree() {
         }
         assert!(right.deform.verdict.good && !right.evidence.stopped);
         assert!(right.evidence.least_ratio > ELASTIC.volume);
-        assert!(wrong.evidence.least_ratio < ELASTIC.volume || pressure < 1.0);
+        assert!(!wrong.deform.verdict.good, "{}", wrong.deform.verdict.summary());
     }
 }
 

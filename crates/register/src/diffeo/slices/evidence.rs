@@ -1,5 +1,7 @@
 //! What slices and a volume that was brought to them have in common, independent of the similarity that did that.
 
+use crate::limits::ELASTIC;
+use crate::verdict::{Check, Remedy};
 use serde::{Deserialize, Serialize};
 
 /// The pixels on each side of one that are its surroundings.
@@ -27,6 +29,27 @@ pub struct SliceEvidence {
     pub local: [f64; 2],
     /// The largest of these where what was found is shifted along the slice, to and fro along both axes, by a quarter of its extent: such as chance gives.
     pub elsewhere: f64,
+}
+
+impl SliceEvidence {
+    /// By how much slice and volume agree locally more than other places do by chance: about 0 where they have nothing to do with each other, and near 1
+    /// where they show the same.
+    #[must_use]
+    pub fn margin(&self) -> f64 {
+        self.local[1] - self.elsewhere
+    }
+}
+
+/// What is asked of slices: that each of them agrees with the volume far more than by chance.
+///
+/// A body follows images of anything as far as it bends, so that the energy says little; that it folds then is seen elsewhere, but where images pull
+/// little it does not.
+#[must_use]
+pub fn check_slices<'a>(slices: impl IntoIterator<Item = &'a SliceEvidence>) -> Check {
+    let least = slices.into_iter().map(SliceEvidence::margin);
+    let least = least.fold(f64::INFINITY, |a, b| if b.is_nan() { b } else { a.min(b) });
+    let name = "agreement of the worst slice with the volume, beyond that by chance";
+    Check::at_least(name, least, ELASTIC.slice).or(Remedy::SameTissue)
 }
 
 /// Evidence for a registration of slices with a volume.
@@ -214,6 +237,21 @@ mod tests {
             }
             let found = pair.local(shift);
             assert!((found - explained / all).abs() < 1e-9, "{found} {}", explained / all);
+        }
+    }
+
+    #[test]
+    fn the_worst_slice_decides() {
+        let slice = |local, elsewhere| SliceEvidence {
+            local: [0.1, local],
+            elsewhere,
+            ..SliceEvidence::default()
+        };
+        let good = [slice(0.9, 0.2), slice(0.6, 0.3)];
+        assert!(check_slices(&good).passed);
+        for (local, elsewhere) in [(0.5, 0.4), (0.9, 0.8), (f64::NAN, 0.1)] {
+            let check = check_slices(good.iter().chain([&slice(local, elsewhere)]));
+            assert!(!check.passed && check.remedy_code == Some(Remedy::SameTissue), "{check:?}");
         }
     }
 

@@ -6,7 +6,7 @@ use super::super::input::Intensities;
 use super::super::register::{Conclusion, object_on, to_world};
 use super::super::result::DeformResult;
 use super::super::verdict::{Findings, judge};
-use super::evidence::{Pair, SliceEvidence, SlicesEvidence};
+use super::evidence::{Pair, SliceEvidence, SlicesEvidence, check_slices};
 use super::{SliceInput, SlicesInput};
 use crate::attachment::images::finest;
 use crate::diffeo::calibrate::foreground_threshold;
@@ -31,8 +31,8 @@ pub struct SlicesResult {
     /// `p + w(p)`. Fields are on the grid of the volume, brought into the world of the slices by `A⁻¹`. `w` is the
     /// displacement of the body, falling off around it, and `u` takes it back. What is said of the fixed image is of all slices.
     ///
-    /// The verdict is on the fields, the energy and the part of the slices that lies in the body: it knows nothing of the
-    /// [evidence](Self::evidence).
+    /// The verdict is on the fields, the energy, the part of the slices that lies in the body, and how slices and volume
+    /// [agree](super::check_slices).
     pub deform: DeformResult,
     /// What each slice shows of the volume.
     pub slices: Vec<SliceResult>,
@@ -89,6 +89,7 @@ pub(super) fn concluded<D: Device>(
     let name = "scales that ended where a tetrahedron would have been inverted";
     let check = Check::none(name, u64::from(stopped)).or(Remedy::Smoother);
     verdict.checks.push(check);
+    verdict.checks.push(check_slices(&evidence.slices));
     let verdict = Verdict::new(verdict.checks, verdict.remarks);
     let deform = DeformResult {
         jacobian: Volume::new(grid.clone(), device.into_host(jacobian)?)?,

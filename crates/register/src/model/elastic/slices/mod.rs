@@ -12,9 +12,10 @@
 //!
 //! In the model [of two volumes](super) `P` moves and `x` does not matter: there is neither the sign nor `F`.
 //!
-//! The energy of images is a mean over pixels. They stand for all of the body: each for its area times one thickness, by which the pixels that
-//! are in the body where a scale begins fill its volume. So the energy that a [pressure](Elastic::pressure) is a factor of, and with it the forces on the
-//! body as a whole, are as large as those of two volumes.
+//! The energy of images is a mean over pixels. Each stands for its area times one thickness: that of the cells of the mesh, or less where
+//! the pixels that are in the body where a scale begins fill its volume with less. So a [pressure](Elastic::pressure) gives about the forces on
+//! the vertices near a slice that it gives them with two volumes; with more of it tetrahedra beside a slice would collapse before those
+//! away from it move.
 //!
 //! Pixels that show what is nowhere near pull tissue together until a tetrahedron would be inverted, however short the step. A scale ends
 //! there, and what was found up to then is the result, which says so.
@@ -357,7 +358,11 @@ impl<D: Device> SliceBody<D> {
             area += inside as f64 * on.pixels.areas[number];
             counted += own;
         }
-        on.unit = level.body.mesh().volume().abs() / area;
+        let mesh = level.body.mesh();
+        let volume = mesh.volume().abs();
+        // The edge of cubes of six tetrahedra each.
+        let cells = mesh.tetrahedra().len().max(1) as f64 / 6.0;
+        on.unit = (volume / area).min((volume / cells).cbrt());
         on.volume = on.unit * counted;
         Ok(())
     }
