@@ -43,6 +43,46 @@ fn a_cube_that_is_pulled_at_a_corner_is_known() {
     assert!((0..9).all(|i| u[i] == Vector3::zeros()));
 }
 
+/// A crooked block of two materials that is twisted at its foot and pulled everywhere: numbers of sfepy 2026.3 (R. Cimrman and others), with
+/// linear tetrahedra on the same mesh and its direct solver.
+#[test]
+fn a_crooked_block_of_two_materials_is_that_of_sfepy() {
+    let straight = block([3, 3, 4], [4.0, 5.0, 3.0]);
+    let crooked = |x: &Vector3<f64>| {
+        let of = |k: f64| 0.5 * (1.3 * x.x + k * x.y + 0.7 * k * k * x.z).sin();
+        x + Vector3::new(of(1.1), of(0.6), if x.z == 0.0 { 0.0 } else { of(0.8) })
+    };
+    let vertices: Vec<_> = straight.mesh().vertices().iter().map(crooked).collect();
+    let label = |corners: &[u32; 4]| {
+        let x = corners.iter().map(|&c| straight.mesh().vertices()[c as usize].x).sum::<f64>();
+        i32::from(x / 4.0 > 6.0)
+    };
+    let labels = straight.mesh().tetrahedra().iter().map(label).collect();
+    let mesh = straight.mesh().clone().with_vertices(vertices).unwrap().with_labels(labels);
+    let [soft, hard] =
+        [(1500.0, 0.35), (9000.0, 0.45)].map(|(e, n)| Material::new(e, n, 1000.0).unwrap());
+    let body = Body::new(mesh.unwrap(), &Materials::ByLabel(vec![(0, soft), (1, hard)])).unwrap();
+    let fixed = Fixed::whose(body.mesh(), |x| x.z == 0.0).unwrap();
+    let all = body.mesh().vertices();
+    let given: Vec<_> = all
+        .iter()
+        .map(|x| Vector3::new(-0.02 * (x.y - 7.0), 0.02 * (x.x - 6.0), 0.01 * x.x))
+        .collect();
+    let forces: Vec<_> = all.iter().map(|x| Vector3::new(0.3, 0.1 * x.z, -0.2)).collect();
+    let u = equilibrium(&body, &fixed, &given, &forces).unwrap();
+    for (vertex, expected) in [
+        (20, [0.172_025_148_530_301, 0.564_787_667_362_161, 0.091_497_411_326_917]),
+        (46, [0.467_843_915_535_230, 1.024_716_079_269_864, -0.182_070_082_662_414]),
+        (63, [0.693_361_735_000_916, 1.262_159_455_326_435, -0.288_219_062_550_409]),
+        (79, [0.771_710_536_898_113, 1.595_006_059_810_464, -0.302_126_286_311_916]),
+    ] {
+        assert!((u[vertex] - Vector3::from(expected)).amax() < 1e-12, "{vertex} {}", u[vertex]);
+    }
+    let work: f64 =
+        u.iter().zip(body.stiffness().unwrap().product(&u).unwrap()).map(|(u, f)| u.dot(&f)).sum();
+    assert!((0.5 * work / 47.628_169_199_653_77 - 1.0).abs() < 1e-12, "{work}");
+}
+
 /// An affine displacement of the border is that of the whole body, whatever the mesh inside.
 #[test]
 fn the_patch_test_holds() {

@@ -1,6 +1,7 @@
 //! What slices and a volume that was brought to them have in common, independent of the similarity that did that.
 
 use crate::limits::ELASTIC;
+use crate::similarity::Similarity;
 use crate::verdict::{Check, Remedy};
 use serde::{Deserialize, Serialize};
 
@@ -40,16 +41,23 @@ impl SliceEvidence {
     }
 }
 
-/// What is asked of slices: that each of them agrees with the volume far more than by chance.
+/// What is asked of slices that were compared so: that each of them agrees with the volume far more than by chance.
 ///
 /// A body follows images of anything as far as it bends, so that the energy says little; that it folds then is seen elsewhere, but where images pull
 /// little it does not.
 #[must_use]
-pub fn check_slices<'a>(slices: impl IntoIterator<Item = &'a SliceEvidence>) -> Check {
+pub fn check_slices<'a>(
+    slices: impl IntoIterator<Item = &'a SliceEvidence>,
+    similarity: &Similarity,
+) -> Check {
+    let asked = match similarity {
+        Similarity::Ssd(_) => ELASTIC.slice,
+        _ => ELASTIC.slice_by_information,
+    };
     let least = slices.into_iter().map(SliceEvidence::margin);
     let least = least.fold(f64::INFINITY, |a, b| if b.is_nan() { b } else { a.min(b) });
     let name = "agreement of the worst slice with the volume, beyond that by chance";
-    Check::at_least(name, least, ELASTIC.slice).or(Remedy::SameTissue)
+    Check::at_least(name, least, asked).or(Remedy::SameTissue)
 }
 
 /// Evidence for a registration of slices with a volume.
@@ -248,9 +256,12 @@ mod tests {
             ..SliceEvidence::default()
         };
         let good = [slice(0.9, 0.2), slice(0.6, 0.3)];
-        assert!(check_slices(&good).passed);
+        assert!(!check_slices(&good, &Similarity::SSD).passed);
+        assert!(check_slices(&good[..1], &Similarity::SSD).passed);
+        let by_information = &Similarity::MI;
+        assert!(check_slices(&good, by_information).passed);
         for (local, elsewhere) in [(0.5, 0.4), (0.9, 0.8), (f64::NAN, 0.1)] {
-            let check = check_slices(good.iter().chain([&slice(local, elsewhere)]));
+            let check = check_slices(good.iter().chain([&slice(local, elsewhere)]), by_information);
             assert!(!check.passed && check.remedy_code == Some(Remedy::SameTissue), "{check:?}");
         }
     }

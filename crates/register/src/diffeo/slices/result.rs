@@ -89,7 +89,7 @@ pub(super) fn concluded<D: Device>(
     let name = "scales that ended where a tetrahedron would have been inverted";
     let check = Check::none(name, u64::from(stopped)).or(Remedy::Smoother);
     verdict.checks.push(check);
-    verdict.checks.push(check_slices(&evidence.slices));
+    verdict.checks.push(check_slices(&evidence.slices, &input.similarity));
     let verdict = Verdict::new(verdict.checks, verdict.remarks);
     let deform = DeformResult {
         jacobian: Volume::new(grid.clone(), device.into_host(jacobian)?)?,
