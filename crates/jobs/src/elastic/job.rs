@@ -154,7 +154,7 @@ pub(super) enum Images {
     /// Two volumes.
     Volumes(Box<deform::Inputs>),
     /// Slices, and the volume that is brought to them.
-    Slices(Slices),
+    Slices(Box<Slices>),
 }
 
 impl Images {
@@ -292,7 +292,7 @@ impl Job {
         let (setting, made) = self.body(images.grid(), listener)?;
         let Made { materials, remarks, .. } = made;
         images.check(self.similarity()?, &setting)?;
-        Ok(Inputs { images: Images::Slices(images), setting, materials, remarks })
+        Ok(Inputs { images: Images::Slices(Box::new(images)), setting, materials, remarks })
     }
 
     /// Reads all that is needed before a device is; of a sequence the first frame.
@@ -426,7 +426,7 @@ impl crate::Job for Job {
             Images::Volumes(images) => *images,
             Images::Slices(images) => {
                 let (how, body) = ((&setting, similarity), (&*materials, &*remarks));
-                return slices::run(self, (machine, run), read.with(images), how, body);
+                return slices::run(self, (machine, run), read.with(*images), how, body);
             }
         };
         let course = Course { machine, run, similarity, deformer: &setting };

@@ -24,7 +24,7 @@ fn a_step_that_makes_the_body_swing_is_told_and_the_one_that_serves() {
         setting.multiscale.schedule = Schedule::of(&[(2, 60)]);
         let images = pair();
         let told = register_elastic(&cpu(), &input(&images), &setting, &Silent);
-        let error = told.err().expect("it swings").to_string();
+        let error = told.expect_err("it swings").to_string();
         assert!(error.contains("swing") && error.contains("coupling = implicit"), "{error}");
         let serves = error.split("give ").nth(1).and_then(|rest| rest.split(' ').next());
         let serves: f64 = serves.unwrap().parse().unwrap();
