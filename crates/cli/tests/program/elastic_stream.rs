@@ -19,7 +19,7 @@ fn space() -> Grid {
 }
 
 /// What the moving image shows: parts of a body with texture within.
-fn value(p: Vector3<f64>) -> f32 {
+pub(crate) fn value(p: Vector3<f64>) -> f32 {
     let away = |c: [f64; 3], r: f64| ((p - Vector3::from(c)).norm() / r - 1.0) * 6.0;
     let part = |c, r| 1.0 / (1.0 + away(c, r).exp());
     let texture = (p.x / 4.0).sin() * (p.y / 5.0).cos() + (p.z / 4.5 + p.y / 9.0).sin();
@@ -32,11 +32,11 @@ fn value(p: Vector3<f64>) -> f32 {
 }
 
 /// Where the material at a place of a frame is in the moving image.
-fn pushed(p: Vector3<f64>, amount: f64) -> Vector3<f64> {
+pub(crate) fn pushed(p: Vector3<f64>, amount: f64) -> Vector3<f64> {
     p + amount * Vector3::new(6.0, -4.0, 3.0) * (-(p.norm_squared()) / (2.0 * 26.0 * 26.0)).exp()
 }
 
-fn image(of: impl Fn(Vector3<f64>) -> f32 + Sync) -> Volume<f32> {
+pub(crate) fn image(of: impl Fn(Vector3<f64>) -> f32 + Sync) -> Volume<f32> {
     let g = space();
     let at =
         |x: usize, y: usize, z: usize| g.index_to_world(Vector3::from([x, y, z].map(|v| v as f64)));
@@ -44,7 +44,7 @@ fn image(of: impl Fn(Vector3<f64>) -> f32 + Sync) -> Volume<f32> {
 }
 
 /// Noise of a number of its own for each image, as scanners have it: without it the body is at rest after a few steps.
-fn noise(p: Vector3<f64>, seed: u64) -> f32 {
+pub(crate) fn noise(p: Vector3<f64>, seed: u64) -> f32 {
     let place = p.iter().fold(seed, |hash, v| {
         (hash ^ v.to_bits()).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
     });
@@ -72,7 +72,7 @@ fn error(place: &Place, folder: Option<&str>, amount: f64) -> f64 {
     far(warp.as_ref(), |p| pushed(p, amount))
 }
 
-fn far(warp: Option<&Transform>, truth: impl Fn(Vector3<f64>) -> Vector3<f64>) -> f64 {
+pub(crate) fn far(warp: Option<&Transform>, truth: impl Fn(Vector3<f64>) -> Vector3<f64>) -> f64 {
     let g = space();
     let (mut sum, mut count) = (0.0, 0);
     for i in 0..g.len() {

@@ -26,6 +26,7 @@ mod demo;
 mod devices;
 mod dicom;
 mod elastic;
+mod elastic_slices;
 mod elastic_stream;
 #[allow(unreachable_pub)]
 mod examples;

@@ -101,8 +101,8 @@ impl Measures {
         }
         if self.held.steps > 0 {
             verdict.remarks.push(text!(
-                "in {} steps, vertices of tetrahedra that would have inverted were held back, {} of them in the last one: look at \
-                 `volume_ratio` in the mesh there; a larger spacing of the mesh, a smaller `force_scale` or a stiffer material \
+                "in {} steps, vertices of tetrahedra that would have inverted were held back, {} of them in the last one: look at the \
+                 volume ratio in the mesh there; a larger spacing of the mesh, a smaller `force_scale` or a stiffer material \
                  makes that rarer",
                 self.held.steps,
                 self.held.vertices

@@ -33,7 +33,7 @@ pub use result::{SliceResult, SlicesResult};
 /// [`elastic`](crate::model::elastic), section 5.7). Pixels outside of the mesh do not count.
 ///
 /// The energy of the images is a mean over the pixels that count, each with its weight times its area; times the pressure it counts for the volume
-/// of slabs of the thickness of two cells of the mesh, so that a pressure means beside a slice what it means for [two volumes](super::register_elastic).
+/// of slabs of half the thickness of the cells of the mesh, so that a pressure means beside a slice what it means for [two volumes](super::register_elastic).
 ///
 /// At a scale the slices are reduced along their axes, and the volume, to pixels of about the smallest distance of pixels of all slices
 /// times the factor. Where a step would invert a tetrahedron, however short it is, the scale ends, which the evidence and the verdict say. A state at the end is a [start](ElasticSetting::start) for the next slices.

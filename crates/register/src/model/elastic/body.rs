@@ -7,6 +7,7 @@ use voxalign_compute::ops::tetrahedra::{
     BinGrid, Bins, Gather, KuhnBox, Mesh, Placed, SampleLists, Samples,
 };
 use voxalign_compute::{AffineMap, Device};
+use voxalign_elasticity::cut::LEAST_RATIO;
 use voxalign_elasticity::{Body, Fixed, State, TetraBox};
 use voxalign_image::{Affine, Grid, Index, Vector3, World, memory};
 
@@ -95,11 +96,52 @@ pub(super) fn carried(from: &BodyLevel, state: &State, to: &BodyLevel) -> Result
         to.fixed.clear(&mut all);
         Ok::<_, crate::RegisterError>(all)
     };
-    Ok(State {
+    let mut carried = State {
         displacements: values(&state.displacements)?,
         velocities: values(&state.velocities)?,
         accelerations: values(&state.accelerations)?,
-    })
+    };
+    mend(to, &mut carried)?;
+    Ok(carried)
+}
+
+/// The least volume of a tetrahedron over that at rest after a change of meshes: twice that below which steps are cut.
+const LEAST_CARRIED: f64 = 2.0 * LEAST_RATIO;
+
+/// Rounds of averages, and how often a state is halved if these do not do.
+const ROUNDS: usize = 20;
+const HALVED: usize = 8;
+
+/// Makes tetrahedra whole that another mesh would have crushed: beside a part that is held here and was not quite the same there, or at
+/// the border. Their free vertices go to the mean of those around, without velocity, again and again; if that is not enough, all of the body nearer to
+/// rest.
+fn mend(level: &BodyLevel, state: &mut State) -> Result<()> {
+    let (body, held) = (&level.body, level.fixed.mask());
+    let (pattern, tetrahedra) = (body.pattern(), body.mesh().tetrahedra());
+    for round in 0..ROUNDS + HALVED {
+        let ratios = body.volume_ratios(&state.displacements)?;
+        let crushed = |r: &f64| !(*r >= LEAST_CARRIED);
+        if !ratios.iter().any(crushed) {
+            break;
+        }
+        if round >= ROUNDS {
+            for all in [&mut state.displacements, &mut state.velocities, &mut state.accelerations] {
+                all.iter_mut().for_each(|v| *v *= 0.5);
+            }
+            continue;
+        }
+        let mut near = memory::filled(held.len(), false)?;
+        let corners = ratios.iter().zip(tetrahedra).filter(|(r, _)| crushed(r));
+        corners.flat_map(|(_, t)| t).for_each(|&v| near[v as usize] = true);
+        let before = memory::copied(&state.displacements)?;
+        for v in (0..held.len()).filter(|&v| near[v] && !held[v]) {
+            let around = &pattern.columns()[pattern.rows()[v]..pattern.rows()[v + 1]];
+            let sum: Vector3<f64> = around.iter().map(|&w| before[w as usize]).sum();
+            state.displacements[v] = sum / around.len() as f64;
+            (state.velocities[v], state.accelerations[v]) = (Vector3::zeros(), Vector3::zeros());
+        }
+    }
+    Ok(())
 }
 
 /// A body at rest.

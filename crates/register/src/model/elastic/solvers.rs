@@ -168,7 +168,7 @@ mod tests {
         let body = Body::new(mesh, &Materials::Uniform(material)).unwrap();
         let (stiffness, mass) = (body.stiffness().unwrap(), body.lumped_mass().unwrap());
         let held = Fixed::vertices(body.mesh(), &[0, 5]).unwrap();
-        let method = Newmark { mass_damping: 80.0, ..Newmark::with_step(0.05) };
+        let method = Newmark { mass_damping: 80.0, ..Newmark::with_step(0.01) };
         let matrix = || method.effective(&stiffness, &mass, None, &held).unwrap();
         let n = mass.len();
         let x = |i: usize, a: usize| ((37 * i + 11 * a) % 19) as f64 - 9.0;

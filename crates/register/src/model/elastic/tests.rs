@@ -196,3 +196,35 @@ fn a_box_needs_no_search() {
         assert!((a - b).norm() < 1e-4 * most, "{a} {b}");
     }
 }
+
+/// What goes to a mesh of which a part is held does not come there crushed, and far from that part it is what it was.
+#[test]
+fn a_mesh_that_is_held_elsewhere_is_not_crushed() {
+    let grid = Grid::axis_aligned([31, 11, 11], [2.0; 3]).unwrap();
+    let material = Materials::Uniform(Material::new(1000.0, 0.3, 1000.0).unwrap());
+    let level = |spacing: f64, held: f64| {
+        let cells = TetraBox::over(&grid, spacing).unwrap();
+        let body = Body::new(cells.mesh().unwrap(), &material).unwrap();
+        let fixed = Fixed::whose(body.mesh(), |x| x.x < held).unwrap();
+        BodyLevel { factor: 1, body: Arc::new(body), fixed, cells: Some(cells) }
+    };
+    let (from, to) = (level(10.0, -1.0), level(5.0, 22.0));
+    let n = from.body.mesh().vertices().len();
+    let all = |v: [f64; 3]| vec![Vector3::from(v); n];
+    for by in [[-5.0, 0.0, 0.0], [-60.0, 20.0, 5.0], [1.0, 0.5, 0.0]] {
+        let (velocities, accelerations) = (all([1.0, 0.0, 0.0]), all([0.0; 3]));
+        let state =
+            voxalign_elasticity::State { displacements: all(by), velocities, accelerations };
+        let there = body::carried(&from, &state, &to).unwrap();
+        let least = to.body.least_ratio(&there.displacements).unwrap().ratio;
+        assert!(least >= 0.1, "{by:?} {least}");
+        let held = to.fixed.mask().iter().zip(&there.displacements).filter(|(held, _)| **held);
+        assert!(held.clone().all(|(_, u)| *u == Vector3::zeros()) && held.count() > 20);
+        // Far away, and where nothing would have been crushed.
+        for (x, u) in to.body.mesh().vertices().iter().zip(&there.displacements) {
+            if by[0] > -20.0 && x.x > 45.0 {
+                assert!((u - Vector3::from(by)).norm() < 1e-9, "{by:?} {x} {u}");
+            }
+        }
+    }
+}

@@ -12,7 +12,7 @@
 //!
 //! In the model [of two volumes](super) `P` moves and `x` does not matter: there is neither the sign nor `F`.
 //!
-//! The energy of images is a mean over pixels. Each stands for its area times one thickness: that of two cells of the mesh, or less where
+//! The energy of images is a mean over pixels. Each stands for its area times one thickness: half that of the cells of the mesh, or less where
 //! the pixels that are in the body where a scale begins fill its volume with less. So a [pressure](Elastic::pressure) gives about the forces on
 //! the vertices near a slice that it gives them with two volumes; with more of it tetrahedra beside a slice would collapse before those
 //! away from it move.
@@ -58,7 +58,7 @@ pub(crate) use located::inside;
 pub(crate) use samples::{SliceImages, points};
 
 /// The thickness that pixels stand for at most, in edges of cubes of six tetrahedra each.
-const THICKNESS: f64 = 2.0;
+const THICKNESS: f64 = 0.5;
 
 /// The part of what a pixel shows of the moving image that has to be inside of its mask and its grid to count.
 const WHOLE: f64 = 0.99;
@@ -364,7 +364,8 @@ impl<D: Device> SliceBody<D> {
         let mesh = level.body.mesh();
         let volume = mesh.volume().abs();
         let cells = mesh.tetrahedra().len().max(1) as f64 / 6.0;
-        on.unit = (volume / area).min(THICKNESS * (volume / cells).cbrt());
+        let slab = THICKNESS * (volume / cells).cbrt() * on.pixels.largest;
+        on.unit = (volume / area).min(slab);
         on.volume = on.unit * counted;
         Ok(())
     }

@@ -38,8 +38,9 @@ pub(super) struct Pixels<D: Device> {
     pub(super) weights: D::Buffer<f32>,
     /// The grids of the slices.
     pub(super) grids: Vec<Grid>,
-    /// Their areas in the largest.
+    /// Their areas in the largest, and this, mm².
     pub(super) areas: Vec<f64>,
+    pub(super) largest: f64,
     /// The largest distance of pixels, mm.
     pub(super) spacing: f64,
 }
@@ -78,7 +79,7 @@ impl<D: Device> Pixels<D> {
         }
         let spacing = grids.iter().map(longest).fold(0.0, f64::max);
         let (values, weights) = (device.upload_vec(values)?, device.upload_vec(weights)?);
-        Ok(Self { values, weights, grids, areas, spacing })
+        Ok(Self { values, weights, grids, areas, largest, spacing })
     }
 
     /// Where they are after a map of the world: all x, all y, all z.
