@@ -120,7 +120,7 @@ fn mend(level: &BodyLevel, state: &mut State) -> Result<()> {
     let (pattern, tetrahedra) = (body.pattern(), body.mesh().tetrahedra());
     for round in 0..ROUNDS + HALVED {
         let ratios = body.volume_ratios(&state.displacements)?;
-        let crushed = |r: &f64| !(*r >= LEAST_CARRIED);
+        let crushed = |r: &f64| r.is_nan() || *r < LEAST_CARRIED;
         if !ratios.iter().any(crushed) {
             break;
         }
