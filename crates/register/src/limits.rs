@@ -133,7 +133,7 @@ limits! {
         strain: f64 = 0.5,
         /// By how much a volume that was brought to slices agrees with each of them more than with other places of it, at least: see
         /// [`SliceEvidence::margin`](crate::diffeo::SliceEvidence::margin).
-        slice: f64 = 0.45,
+        slice: f64 = 0.42,
         /// The same by information, of images of other contrasts.
         slice_by_information: f64 = 0.25,
     }
