@@ -135,7 +135,7 @@ limits! {
         /// [`SliceEvidence::margin`](crate::diffeo::SliceEvidence::margin).
         slice: f64 = 0.42,
         /// The same by information, of images of other contrasts.
-        slice_by_information: f64 = 0.25,
+        slice_by_information: f64 = 0.15,
     }
 
     /// Bounds on an atlas.
