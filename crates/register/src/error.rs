@@ -169,6 +169,18 @@ pub enum RegisterError {
         /// Sizes along x, y, z.
         dims: [usize; 3],
     },
+    /// A slice that cannot be used; `what` goes on after its number.
+    #[error("slice {} of {of}{what}; {remedy}", number + 1)]
+    Slice {
+        /// Which one, from 0.
+        number: usize,
+        /// How many there are.
+        of: usize,
+        /// What is wrong with it.
+        what: String,
+        /// What helps.
+        remedy: String,
+    },
     /// The energy became infinite or not a number.
     #[error(
         "the energy is no longer a finite number after iteration {iteration} at scale 1/{factor}: \

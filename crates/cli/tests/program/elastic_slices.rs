@@ -125,7 +125,9 @@ fn a_transform_leads_from_the_slices_to_the_volume() {
     let map: Affine = Affine::new(turn, Vector3::new(30.0, -12.0, 50.0));
     let place = place(&map);
     write(place.path("map.tfm"), &Transform::Affine(map), &Geometry::default()).unwrap();
-    place.line(&command("--affine map.tfm --no-report")).expect(0);
+    place.line(&command("--affine map.tfm")).expect(0);
+    let html = std::fs::read_to_string(place.path("out/report.html")).unwrap();
+    assert!(html.contains("fig-slices") && html.contains("s3.nii.gz"));
     let warp = read(place.path("out/warp.nii.gz"), &Geometry::default()).unwrap();
     let affine = read(place.path("out/affine.tfm"), &Geometry::default()).unwrap();
     // Of a point of the volume's world: to the slices, and by both transforms back. The same comes of slices in that world.
@@ -185,6 +187,22 @@ fn what_cannot_be_is_refused() {
         place.line(&format!("{line} {options}")).expect(2).says(parts);
         assert_eq!(place.names(), before, "{options}: something is left");
     }
+    // What would be written over a slice that is read.
+    let over = place.path("new/out");
+    std::fs::create_dir_all(&over).unwrap();
+    for (name, line) in [
+        (
+            "warped_slice_2.nii.gz",
+            "elastic s1.nii.gz moving.nii.gz -o new/out --slice new/out/NAME",
+        ),
+        ("warped_slice_1.nii.gz", "elastic new/out/NAME moving.nii.gz -o new/out"),
+    ] {
+        std::fs::copy(place.path("s2.nii.gz"), over.join(name)).unwrap();
+        place.line(&line.replace("NAME", name)).expect(2).says(&[name]);
+        assert_eq!(names(&over), [name]);
+        std::fs::remove_file(over.join(name)).unwrap();
+    }
+    std::fs::remove_dir_all(place.path("new")).unwrap();
     // A slice is no volume that is moved.
     place.line("elastic s1.nii.gz s2.nii.gz -o new/out --slice s3.nii.gz").expect(2);
     assert_eq!(place.names(), before);

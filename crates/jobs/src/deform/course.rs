@@ -2,8 +2,8 @@
 //! [`Task`].
 
 use super::fields::{
-    COMPOSITE, Fields, INVERSE_COMPOSITE, INVERSE_WARP, JACOBIAN, WARP, Writing, displacement,
-    field_files, write_transform, writers,
+    COMPOSITE, Fields, INVERSE_COMPOSITE, INVERSE_WARP, JACOBIAN, WARP, Writing, field_files,
+    write_chains, writers,
 };
 use super::{
     AffineChoice, AffinePart, ChannelImages, Deformer, Found, Inputs, Scored, affine_part,
@@ -28,7 +28,7 @@ use voxalign_options::{OptionError, text};
 use voxalign_register::diffeo::DeformResult;
 use voxalign_register::linear::{AffineResult, Init};
 use voxalign_register::multiscale::ScaleRecord;
-use voxalign_register::resample::{MovingImage, displacements};
+use voxalign_register::resample::MovingImage;
 use voxalign_register::similarity::Similarity;
 use voxalign_register::{RegisterError, Verdict};
 use voxalign_report::affine;
@@ -162,7 +162,6 @@ impl<D: Deformer> Course<'_, D> {
         let mut clock = run.clock(machine, &read);
         let Read { mut inputs, records: input_records, .. } = read;
         let grids = [inputs.pair.fixed.grid().clone(), inputs.pair.moving.grid().clone()];
-        let geometry = Geometry { fixed: Some(&grids[0]), moving: Some(&grids[1]) };
         clock.lap("read");
 
         let mut staged = Staged::new(run.folder, listener)?;
@@ -195,20 +194,8 @@ impl<D: Deformer> Course<'_, D> {
             result;
 
         let dimensions = inputs.pair.dimensions;
-        if run.writes(Product::Affine) {
-            run::write_affine(&mut staged, &start, dimensions, &geometry)?;
-        }
-        let back =
-            Transform::Composite(vec![Transform::Affine(start.inverse()?), displacement(inverse)]);
-        if run.writes(Product::InverseComposite) {
-            let field = displacements(device, &grids[1], &back)?;
-            write_transform(&mut staged, INVERSE_COMPOSITE, &displacement(field))?;
-        }
-        let whole = Transform::Composite(vec![displacement(forward), Transform::Affine(start)]);
-        if run.writes(Product::Composite) {
-            let field = displacements(device, &grids[0], &whole)?;
-            write_transform(&mut staged, COMPOSITE, &displacement(field))?;
-        }
+        let (fields, of) = ([forward, inverse], [&grids[0], &grids[1]]);
+        let [whole, back] = write_chains(run, &mut staged, device, fields, &start, of, dimensions)?;
         let (fixed, of_scales) = (&grids[0], &*scales);
         let carried = Carried {
             start,

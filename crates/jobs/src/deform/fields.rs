@@ -2,13 +2,15 @@
 
 use crate::error::{Error, Result};
 use crate::options::Product;
-use crate::run::Run;
+use crate::run::{self, Run};
 use crate::staged::Staged;
 use std::path::{Path, PathBuf};
 use std::thread::ScopedJoinHandle;
-use voxalign_image::{Displacement, Transform, VectorField, Volume};
+use voxalign_compute::select::AnyDevice;
+use voxalign_image::{Affine, Displacement, Grid, Transform, VectorField, Volume};
 use voxalign_io::image::{self, WriteOptions};
 use voxalign_io::transform::{self, Geometry};
+use voxalign_register::resample::displacements;
 
 /// Names of the files that are a deformation's own.
 pub(crate) const WARP: &str = "warp.nii.gz";
@@ -102,11 +104,36 @@ pub(crate) fn displacement(field: VectorField) -> Transform {
     Transform::Displacement(Displacement::new(field))
 }
 
-/// Writes a field.
-pub(crate) fn write_transform(
+/// Writes the affine part between a fixed and a moving grid, and what it makes with the displacement before it, to and fro, as one field each,
+/// where these are asked for; the whole, from fixed to moving, and its inverse.
+pub(crate) fn write_chains(
+    run: &Run<'_>,
     staged: &mut Staged<'_>,
-    name: &str,
-    field: &Transform,
-) -> Result<()> {
+    device: &AnyDevice,
+    [forward, inverse]: [VectorField; 2],
+    affine: &Affine,
+    [fixed, moving]: [&Grid; 2],
+    dimensions: usize,
+) -> Result<[Transform; 2]> {
+    if run.writes(Product::Affine) {
+        let geometry = Geometry { fixed: Some(fixed), moving: Some(moving) };
+        run::write_affine(staged, affine, dimensions, &geometry)?;
+    }
+    let back =
+        Transform::Composite(vec![Transform::Affine(affine.inverse()?), displacement(inverse)]);
+    if run.writes(Product::InverseComposite) {
+        let field = displacements(device, moving, &back)?;
+        write_transform(staged, INVERSE_COMPOSITE, &displacement(field))?;
+    }
+    let whole = Transform::Composite(vec![displacement(forward), Transform::Affine(*affine)]);
+    if run.writes(Product::Composite) {
+        let field = displacements(device, fixed, &whole)?;
+        write_transform(staged, COMPOSITE, &displacement(field))?;
+    }
+    Ok([whole, back])
+}
+
+/// Writes a field.
+fn write_transform(staged: &mut Staged<'_>, name: &str, field: &Transform) -> Result<()> {
     staged.write(name, |path| transform::write(path, field, &Geometry::default()))
 }

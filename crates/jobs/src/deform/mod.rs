@@ -26,9 +26,8 @@ mod record;
 
 pub(crate) use course::{Carried, Course, Task, given, outputs};
 pub(crate) use deformer::Deformer;
-pub(crate) use fields::{
-    COMPOSITE, Fields, INVERSE_COMPOSITE, displacement, field_files, write_transform,
-};
+use fields::displacement;
+pub(crate) use fields::{Fields, field_files, write_chains};
 pub use job::{Job, check_points, check_way};
 pub use method::{AffineChoice, Channel, DeformMethod};
 pub(crate) use record::record;

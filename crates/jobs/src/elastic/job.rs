@@ -4,7 +4,7 @@ use super::body::{Made, Of};
 use super::mesh::{MeshOptions, USUAL_SPACING_MM, with_labels};
 use super::slices::{self, Slices};
 use super::state::read_state;
-use super::task::{OfBody, files_of};
+use super::task::{OfBody, files_of, slice_files};
 use crate::deform::{self, AffineChoice, Course, check_points, check_way, given};
 use crate::error::{Error, Result};
 use crate::job::missing;
@@ -248,7 +248,11 @@ impl Job {
 
     /// All files that may be written.
     fn may_write(&self) -> Vec<Output> {
-        if self.is_sequence() { self.stream_outputs() } else { files_of() }
+        match self.slice.len() {
+            _ if self.is_sequence() => self.stream_outputs(),
+            0 => files_of(),
+            further => slice_files(&self.output, 1 + further).files,
+        }
     }
 
     pub(super) fn products(&self) -> Products {
@@ -287,7 +291,10 @@ impl Job {
     }
 
     /// What is read where the fixed image is a slice.
-    fn with_slices(&self, pair: Pair, listener: &dyn Listener) -> Result<Inputs> {
+    fn with_slices(&self, pair: Pair, run: &Run<'_>) -> Result<Inputs> {
+        let listener = run.listener;
+        // One that is alone is known as a slice only now.
+        run.check(&slice_files(&self.output, 1 + self.slice.len()).files, &self.files())?;
         let images = slices::read(self, pair, listener)?;
         let (setting, made) = self.body(images.grid(), listener)?;
         let Made { materials, remarks, .. } = made;
@@ -298,11 +305,12 @@ impl Job {
     /// Reads all that is needed before a device is; of a sequence the first frame.
     pub(super) fn inputs(&self, caller: &Caller, listener: &dyn Listener) -> Result<Read<Inputs>> {
         let products = self.products();
+        let run = self.as_run(&products, caller, listener);
         let read = || {
             let pair = self.paths.read(listener)?;
             let flat = [pair.fixed.grid(), pair.moving.grid()].map(slices::is_slice);
             if !self.slice.is_empty() || flat == [true, false] {
-                return self.with_slices(pair, listener);
+                return self.with_slices(pair, &run);
             }
             let grids = [pair.fixed.grid().clone(), pair.moving.grid().clone()];
             self.check_frames(&grids[0], listener)?;
@@ -329,7 +337,15 @@ impl Job {
             setting.check(&images.as_input(self.similarity()?, Default::default()))?;
             Ok(Inputs { images: Images::Volumes(Box::new(images)), setting, materials, remarks })
         };
-        self.as_run(&products, caller, listener).read(&self.files(), read)
+        run.read(&self.files(), read)
+    }
+
+    /// The image that the body is in at rest: the fixed one, or the moving one where that is a slice.
+    fn rests_in(plan: &Plan) -> Role {
+        let fixed =
+            plan.reads.iter().find(|r| r.role == voxalign_options::Choice::name(Role::Fixed));
+        let flat = fixed.and_then(|r| r.dims).is_some_and(|dims| dims.contains(&1));
+        if flat { Role::Moving } else { Role::Fixed }
     }
 
     /// Tetrahedra of the mesh that would be made, about.
@@ -339,7 +355,10 @@ impl Job {
             // Four numbers of four bytes each at least.
             return size(path) / 16;
         }
-        let role = if self.mesh.mesh_mask.is_some() { Role::MeshMask } else { Role::Fixed };
+        let role = match self.mesh.mesh_mask.is_some() {
+            true => Role::MeshMask,
+            false => Self::rests_in(plan),
+        };
         let spacing = self.mesh.spacing().unwrap_or(USUAL_SPACING_MM);
         let of = plan.reads.iter().find(|r| r.role == voxalign_options::Choice::name(role));
         let sides = of.and_then(|r| r.dims.zip(r.spacing_mm));
@@ -396,9 +415,9 @@ impl crate::Job for Job {
         let products = self.products();
         let run = self.as_run(&products, caller, listener);
         let plan = run.plan(&self.files(), &self.may_write())?;
-        let fixed = plan.voxels(Role::Fixed);
-        let both = fixed + plan.voxels(Role::Moving);
-        let body = VOXEL * fixed + TETRAHEDRON * self.tetrahedra(&plan);
+        let both = plan.voxels(Role::Fixed) + plan.voxels(Role::Moving);
+        let body =
+            VOXEL * plan.voxels(Self::rests_in(&plan)) + TETRAHEDRON * self.tetrahedra(&plan);
         Ok(plan.taking(plan::BASE + (plan::AFFINE * both).max(body)))
     }
 
@@ -435,7 +454,7 @@ impl crate::Job for Job {
     }
 }
 
-/// The memory of a registration, bytes a voxel of the fixed image.
+/// The memory of a registration, bytes a voxel of the image that the body is in.
 const VOXEL: u64 = 86;
 
 /// That of a body with its matrices, bytes a tetrahedron.

@@ -4,10 +4,7 @@ use super::job::Job;
 use super::measures::Measures;
 use super::state::deformed;
 use super::task::{MESH, OfBody, slice_files, warped_slice};
-use crate::deform::{
-    AffineChoice, COMPOSITE, Fields, INVERSE_COMPOSITE, Task, displacement, field_files, record,
-    write_transform,
-};
+use crate::deform::{AffineChoice, Fields, Task, field_files, record, write_chains};
 use crate::error::{Error, Result};
 use crate::files;
 use crate::listener::{Listener, check as go_on};
@@ -20,7 +17,7 @@ use crate::staged::Staged;
 use rayon::prelude::*;
 use std::path::PathBuf;
 use std::sync::Arc;
-use voxalign_image::{Affine, Grid, ImageView, Transform, Vector3, VectorField, Volume, memory};
+use voxalign_image::{Affine, Grid, ImageView, Vector3, VectorField, Volume, memory};
 use voxalign_io::image::{self, DataType, ReadOptions};
 use voxalign_io::tetra;
 use voxalign_io::transform::Geometry;
@@ -29,7 +26,7 @@ use voxalign_register::RegisterError;
 use voxalign_register::diffeo::{
     DeformResult, ElasticSetting, SliceInput, SlicesInput, SlicesResult, register_slices,
 };
-use voxalign_register::resample::{MovingImage, displacements};
+use voxalign_register::resample::MovingImage;
 use voxalign_register::similarity::Similarity;
 use voxalign_report::slices::{SlicePictures, SlicesReport, render};
 use voxalign_report::{Figure, MaterialRecord, SliceRecord, When};
@@ -157,11 +154,14 @@ impl Slices {
 
     /// An error with the file of the slice that it is about, where it is one.
     fn blamed(&self, error: RegisterError) -> Error {
-        let said = error.to_string();
-        let number = said.split("slice ").find_map(|rest| rest.split(' ').next()?.parse().ok());
-        match number.and_then(|n: usize| self.slices.get(n.checked_sub(1)?)) {
-            Some(slice) => Error::from(error).at(format!("'{}'", slice.path.display())),
-            None => error.into(),
+        let slice = match &error {
+            RegisterError::Slice { number, .. } => self.slices.get(*number),
+            _ => None,
+        };
+        let failure = Error::from(error);
+        match slice {
+            Some(slice) => failure.at(format!("'{}'", slice.path.display())),
+            None => failure,
         }
     }
 }
@@ -243,21 +243,15 @@ pub(super) fn run(
     let (_, values) = jacobian.into_parts();
     let jacobian = Volume::new(grid.clone(), values)?;
     let as_floats = files::write_options(DataType::F32, 3);
-    if run.writes(Product::Affine) {
-        let geometry = Geometry { fixed: Some(&grid), moving: Some(inputs.grid()) };
-        run::write_affine(&mut staged, &affine, 3, &geometry)?;
-    }
-    let back =
-        Transform::Composite(vec![Transform::Affine(affine.inverse()?), displacement(inverse)]);
-    if run.writes(Product::InverseComposite) {
-        let field = displacements(device, inputs.grid(), &back)?;
-        write_transform(&mut staged, INVERSE_COMPOSITE, &displacement(field))?;
-    }
-    let whole = Transform::Composite(vec![displacement(forward), Transform::Affine(affine)]);
-    if run.writes(Product::Composite) {
-        let field = displacements(device, &grid, &whole)?;
-        write_transform(&mut staged, COMPOSITE, &displacement(field))?;
-    }
+    let [whole, back] = write_chains(
+        &run,
+        &mut staged,
+        device,
+        [forward, inverse],
+        &affine,
+        [&grid, inputs.grid()],
+        3,
+    )?;
     let moving = MovingImage::new(device, Arc::clone(&inputs.moving))?;
     let interpolation = run.output.interpolation().of_image()?;
     let warped = moving.onto(&grid, &whole, interpolation, outside)?;
@@ -279,16 +273,23 @@ pub(super) fn run(
         staged.write(MESH, |path| tetra::write(path, &mesh, &tetra::WriteOptions::default()))?;
     }
     clock.lap("write");
-    let norms = measures.norms()?;
+    // Pictures are of the world of the volume, where the body is and slices were compared.
+    let (norms, world) = (measures.norms()?, inputs.grid());
+    let [warped, jacobian] = [warped, jacobian].map(|image| image.with_grid(world.clone()));
+    let (warped, jacobian) = (warped?, jacobian?);
+    let of = |slice: &Slice| {
+        Volume::new(slice.moved.clone(), memory::copied(slice.image.data())?).map_err(Error::from)
+    };
+    let moved = inputs.slices.iter().map(of).collect::<Result<Vec<_>>>()?;
     let outputs = slice_files(run.folder, inputs.slices.len());
     outputs.stale.iter().for_each(|name| staged.without(name));
     let report = |record: &_| {
         let names: Vec<_> = inputs.slices.iter().map(|s| s.path.display().to_string()).collect();
-        let pictures = inputs.slices.iter().zip(&shown).zip(&names);
+        let pictures = moved.iter().zip(&shown).zip(&names);
         let pictures: Vec<_> = pictures
             .map(|((slice, shown), name)| SlicePictures {
                 name,
-                slice: &slice.image,
+                slice,
                 before: &shown.before,
                 after: &shown.after,
             })

@@ -23,7 +23,7 @@ use voxalign_register::diffeo::SliceEvidence;
 pub struct SlicePictures<'a> {
     /// Its name, such as that of its file.
     pub name: &'a str,
-    /// The slice: exactly one dimension of its grid, whichever, is 1. It lies anywhere in the fixed world.
+    /// The slice: exactly one dimension of its grid, whichever, is 1. It lies anywhere in the world of the body.
     pub slice: &'a Volume<f32>,
     /// The volume at its pixels under the affine part alone, on its grid.
     pub before: &'a Volume<f32>,
@@ -45,7 +45,7 @@ pub struct SlicesReport<'a> {
     pub displacements: &'a [Vector3<f64>],
     /// The norm of the strain of each tetrahedron.
     pub strain: &'a [f32],
-    /// The volume as it was found, on a grid of its own in the fixed world.
+    /// The volume as it was found, on a grid of its own in the world of the body.
     pub warped: &'a Volume<f32>,
     /// The Jacobian determinant of the deformation there, without the affine part.
     pub jacobian: &'a Volume<f32>,

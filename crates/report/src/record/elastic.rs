@@ -30,7 +30,8 @@ pub struct ElasticRecord {
     pub mass_damping_per_s: f64,
     /// Damping in proportion to the stiffness, s.
     pub stiffness_damping_s: f64,
-    /// How the displacements of a step were solved for: `direct`, `cg` or `inverse`.
+    /// How the displacements of a step were solved for: `direct`, `cg`, `inverse`, or `chebyshev`, in place of which there are conjugate
+    /// gradients where it would take too many iterations.
     pub solver: String,
     /// Iterations of all scales.
     pub iterations: usize,

@@ -63,8 +63,8 @@ impl<'a> SlicesInput<'a> {
     /// Refuses what cannot be registered. Slices are counted from 1 in what is said.
     ///
     /// # Errors
-    /// [`RegisterError::Option`] for no slices, one whose grid has another number of dimensions of 1 than one, one with values that are not numbers or,
-    /// where intensities are calibrated, with one value everywhere, weights that do not fit their slice, a moving image that is not a volume, and a
+    /// [`RegisterError::Option`] for no slices; [`RegisterError::Slice`] for one whose grid has another number of dimensions of 1 than one, one with values that are not numbers or,
+    /// where intensities are calibrated, with one value everywhere, and weights that do not fit their slice; [`RegisterError::Option`] for a moving image that is not a volume, and a
     /// similarity or an affine map that does not serve; [`RegisterError::MaskGrid`] for a mask that does not fit the volume.
     pub fn check(&self) -> Result<()> {
         if self.slices.is_empty() {
@@ -90,9 +90,9 @@ impl<'a> SlicesInput<'a> {
 
     fn check_slice(&self, number: usize) -> Result<()> {
         let SliceInput { image, weights } = self.slices[number];
-        let named = format!("slice {} of {}", number + 1, self.slices.len());
         let refuse = |what: String, remedy: &str| {
-            Err(RegisterError::option("slice", format!("{named} {what}"), remedy))
+            let (of, what) = (self.slices.len(), format!(" {what}"));
+            Err(RegisterError::Slice { number, of, what, remedy: remedy.to_owned() })
         };
         let flat = image.dims().iter().filter(|&&n| n == 1).count();
         if flat != 1 {

@@ -40,7 +40,7 @@ pub use result::{SliceResult, SlicesResult};
 ///
 /// # Errors
 /// Those of [`SlicesInput::check`], and of [`ElasticSetting`] for its body and motion; [`RegisterError::Option`] for a lattice of samples, forces at vertices
-/// alone, and a slice of which no pixel lies in the mesh or shows something of the volume; [`RegisterError::Constant`] for a volume that is constant;
+/// alone; [`RegisterError::Slice`] for a slice of which no pixel lies in the mesh or shows something of the volume; [`RegisterError::Constant`] for a volume that is constant;
 /// [`RegisterError::Elasticity`] for a solution whose residual is too large; [`RegisterError::Diverged`];
 /// [`RegisterError::Compute`] when memory runs out; [`RegisterError::Stopped`] when the listener asks for it.
 pub fn register_slices<D: Device>(

@@ -231,7 +231,10 @@ impl<D: Device> OnDevice<D> {
         let (stiffness, lumped) = (body.stiffness()?, body.lumped_mass()?);
         let n = lumped.len();
         let uncoupled = method.effective(&stiffness, &lumped, None, fixed)?;
-        let effective = method.effective(&stiffness, &lumped, coupling, fixed)?;
+        let effective = match coupling {
+            Some(blocks) => uncoupled.with_blocks(blocks, fixed.mask())?,
+            None => uncoupled.combined(1.0, |_| 0.0)?,
+        };
         let pattern = body.pattern();
         let rows: Vec<u32> = memory::collected(pattern.rows().iter().map(|&r| r as u32))?;
         let structure = Arc::new(Structure::new(device, &rows, pattern.columns())?);

@@ -108,15 +108,9 @@ impl<D: Device> Pixels<D> {
     /// What is said of a slice that cannot be used.
     pub(super) fn refused(&self, number: usize, what: &str, remedy: &str) -> RegisterError {
         let centre = self.grids[number].centre();
-        let value = format!(
-            "slice {} of {}, around ({:.1}, {:.1}, {:.1}) mm, {what}",
-            number + 1,
-            self.grids.len(),
-            centre.x,
-            centre.y,
-            centre.z
-        );
-        RegisterError::option("slice", value, remedy)
+        let at = format!("({:.1}, {:.1}, {:.1})", centre.x, centre.y, centre.z);
+        let (of, what) = (self.grids.len(), format!(", around {at} mm, {what}"));
+        RegisterError::Slice { number, of, what, remedy: remedy.to_owned() }
     }
 }
 
