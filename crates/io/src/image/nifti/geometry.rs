@@ -268,28 +268,14 @@ pub(crate) fn set(header: &mut NiftiHeader, grid: &Grid) {
         let rotation = voxalign_image::transform::nearest_rotation(&direction);
         let q = UnitQuaternion::from_rotation_matrix(&rotation);
         let sign = if q.w < 0.0 { -1.0 } else { 1.0 };
-        header.quaternion = in_single([q.i * sign, q.j * sign, q.k * sign]);
+        header.quaternion = [q.i * sign, q.j * sign, q.k * sign];
         header.offset = affine.offset.into();
     }
 }
 
-/// A quaternion whose first number is not written and follows from the length of the others: where that is next to 0, as of half a turn,
-/// what rounding to single precision takes from the length would be a turn of its own, so that the largest is rounded up.
-fn in_single(q: [f64; 3]) -> [f64; 3] {
-    let length = |q: [f64; 3]| q.iter().map(|&x| f64::from(x as f32).powi(2)).sum::<f64>();
-    let exact: f64 = q.iter().map(|x| x * x).sum();
-    if exact < 1.0 - 1e-9 || length(q) >= 1.0 {
-        return q;
-    }
-    let largest = (0..3).fold(0, |best, i| if q[i].abs() > q[best].abs() { i } else { best });
-    let mut out = q;
-    let rounded = q[largest] as f32;
-    out[largest] = f64::from(f32::from_bits(rounded.to_bits() + 1));
-    out
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::quaternion::in_single;
     use super::*;
     use proptest::prelude::*;
 
@@ -309,7 +295,7 @@ mod tests {
                 .unwrap();
                 let mut written = header();
                 set(&mut written, &grid);
-                written.quaternion = written.quaternion.map(|q| f64::from(q as f32));
+                written.quaternion = in_single(written.quaternion).map(f64::from);
                 let qform = qform_affine(&written, &Ok([1.5; 3]), 1.0, &mut Vec::new()).unwrap();
                 let corner = [Vector3::new(255.0, 255.0, 0.0)];
                 let off = qform.largest_distance(grid.to_world(), &corner);

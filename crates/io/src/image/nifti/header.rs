@@ -1,6 +1,7 @@
 //! The fields of NIfTI-1, NIfTI-2 and ANALYZE 7.5 headers.
 
 use super::super::options::{ByteOrder, DataType};
+use super::quaternion::in_single;
 
 /// Bytes of a NIfTI-1 or ANALYZE header.
 pub(crate) const SIZE_1: usize = 348;
@@ -269,7 +270,8 @@ impl NiftiHeader {
             put(148, &text(&self.description, 79));
             put(252, &half(self.qform_code.into()));
             put(254, &half(self.sform_code.into()));
-            (0..3).for_each(|i| put(256 + 4 * i, &single(self.quaternion[i])));
+            let quaternion = in_single(self.quaternion);
+            (0..3).for_each(|i| put(256 + 4 * i, &quaternion[i].to_le_bytes()));
             (0..3).for_each(|i| put(268 + 4 * i, &single(self.offset[i])));
             for r in 0..3 {
                 (0..4).for_each(|c| put(280 + 16 * r + 4 * c, &single(self.rows[r][c])));

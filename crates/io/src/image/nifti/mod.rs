@@ -2,6 +2,7 @@
 
 mod geometry;
 mod header;
+mod quaternion;
 mod write;
 
 use header::NiftiHeader;
