@@ -74,6 +74,27 @@ fn what_has_nothing_in_common_is_a_bad_verdict() {
     assert!(shared.unwrap() > 0.3, "{}", run.out);
 }
 
+/// A head in the place of its mirror image, which a deformation brings to it: whichever way it starts, and whatever bends it, a remark says
+/// so, and none is made of the same head as it is.
+#[test]
+fn what_fits_better_mirrored_is_said() {
+    let place = Place::new();
+    shipped(&place);
+    let head = read_volume(place.path("moving.nii.gz")).unwrap();
+    let [nx, ..] = head.dims();
+    let turned =
+        Volume::from_fn(head.grid().clone(), |x, y, z| *head.get(nx - 1 - x, y, z).unwrap());
+    place.image("mirrored.nii.gz", &turned);
+    for way in ["deform --schedule 4x15", "elastic --schedule 4x15 --affine none"] {
+        for (fixed, mirrored) in [("mirrored", true), ("moving", false)] {
+            let line = format!("{way} {fixed}.nii.gz moving.nii.gz -o out --no-report");
+            let run = place.line(&line);
+            let said = run.out.contains("fit better with one of them mirrored");
+            assert_eq!(said, mirrored, "{line}\n{}\n{}", run.out, run.err);
+        }
+    }
+}
+
 /// Where the affine part fails so far that no deformation can start there, that is the verdict: nothing
 /// was wrong with the command.
 #[test]

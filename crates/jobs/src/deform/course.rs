@@ -167,7 +167,7 @@ impl<D: Deformer> Course<'_, D> {
         let mut staged = Staged::new(run.folder, listener)?;
         run.say_grids(&grids);
         let blamed = |e| run::blamed(e, &task.files());
-        let AffinePart { start, found, rival, seen } =
+        let AffinePart { start, found, rival, seen, mirrored } =
             affine_part(device, &inputs, listener).map_err(blamed)?;
         check(listener)?;
         clock.lap("affine");
@@ -189,7 +189,7 @@ impl<D: Deformer> Course<'_, D> {
         let of = (task.parameters(outside), run);
         let mut record = record::record(of, &result, found.as_ref(), machine);
         record.inputs = input_records;
-        let verdict = with_affine_part(result.verdict, found.as_ref());
+        let verdict = with_affine_part(result.verdict, found.as_ref(), mirrored);
         let DeformResult { forward, inverse, jacobian, measures, scales, path, foreground, .. } =
             result;
 
@@ -316,7 +316,8 @@ impl<T> End<'_, T> {
         let of = (self.task.parameters(outside), &run);
         let mut record = record::of_affine_part(of, self.affine, middle, self.machine);
         record.inputs = inputs;
-        let verdict = with_affine_part(Verdict::default(), Some(self.affine));
+        let verdict =
+            with_affine_part(Verdict::default(), Some(self.affine), self.affine.fits_mirrored());
         let mut verdict = run.caller.worded(verdict, T::SPEAKER);
         verdict.remarks.push(self.remark().into());
         verdict.remarks.extend(pair.remarks(&views));

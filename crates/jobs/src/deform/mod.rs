@@ -116,6 +116,8 @@ struct AffinePart {
     rival: Option<AffineResult>,
     /// The images as evidence looks at them, where a registration has.
     seen: Option<Arc<Seen>>,
+    /// Whether the images fit better with one of them mirrored, where a registration has tried it.
+    mirrored: Option<Text>,
 }
 
 /// Finds the affine part; a start that was given is compared with the best affine map at the end.
@@ -129,11 +131,11 @@ fn affine_part(
     let Some(start) = inputs.start else {
         let options = AffineOptions { init: inputs.init.clone(), ..options.clone() };
         let found = register_affine(device, &input, &options, listener)?;
-        let (start, seen) = (found.transform, found.seen.clone());
-        return Ok(AffinePart { start, found: Some(found), rival: None, seen });
+        let (start, seen, mirrored) = (found.transform, found.seen.clone(), found.fits_mirrored());
+        return Ok(AffinePart { start, found: Some(found), rival: None, seen, mirrored });
     };
     if !inputs.with_rival {
-        return Ok(AffinePart { start, found: None, rival: None, seen: None });
+        return Ok(AffinePart { start, found: None, rival: None, seen: None, mirrored: None });
     }
     let rival = match register_affine(device, &input, options, &Quiet(listener)) {
         Ok(rival) => Some(rival),
@@ -141,7 +143,9 @@ fn affine_part(
         Err(e) => return Err(e),
     };
     let seen = rival.as_ref().and_then(|rival| rival.seen.clone());
-    Ok(AffinePart { start, found: None, rival: rival.filter(|f| f.verdict.good), seen })
+    let mirrored = rival.as_ref().and_then(AffineResult::fits_mirrored);
+    let rival = rival.filter(|f| f.verdict.good);
+    Ok(AffinePart { start, found: None, rival, seen, mirrored })
 }
 
 /// Registers images in memory. Of `written` the interpolation and the value outside are looked at.
@@ -171,7 +175,7 @@ pub(crate) fn register_by<D: Deformer>(
     let pair = &inputs.pair;
     let outside = outside(written, &pair.moving);
     pair.rule()?;
-    let AffinePart { start, found, rival, seen } = affine_part(device, inputs, listener)?;
+    let AffinePart { start, found, rival, seen, mirrored } = affine_part(device, inputs, listener)?;
     check(listener)?;
     deformer.check_start(&start)?;
     let input = inputs.as_input(similarity, start);
@@ -191,7 +195,7 @@ pub(crate) fn register_by<D: Deformer>(
     )?;
     let to_judge = Found {
         pulls: inputs.pulls(),
-        verdict: with_affine_part(deformation.verdict.clone(), found.as_ref()),
+        verdict: with_affine_part(deformation.verdict.clone(), found.as_ref(), mirrored),
         measures: &deformation.measures,
         evidence,
         start,
@@ -206,12 +210,18 @@ pub(crate) fn register_by<D: Deformer>(
     Ok((Registered { affine: found, deformation, views: scored.views, evidence, verdict }, extra))
 }
 
-/// The verdict on a deformation after that on its affine part.
-fn with_affine_part(verdict: Verdict, affine: Option<&AffineResult>) -> Verdict {
-    match affine {
+/// The verdict on a deformation after that on its affine part, with the remark on mirrored images.
+fn with_affine_part(
+    verdict: Verdict,
+    affine: Option<&AffineResult>,
+    mirrored: Option<Text>,
+) -> Verdict {
+    let mut verdict = match affine {
         Some(affine) => verdict.after("affine part", &affine.verdict, Remedy::OtherAffinePart),
         None => verdict,
-    }
+    };
+    verdict.remarks.extend(mirrored);
+    verdict
 }
 
 /// What the images say of a whole transform, whatever similarity drove the deformation; none where one of them is constant.

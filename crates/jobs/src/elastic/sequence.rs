@@ -336,6 +336,7 @@ impl Tracker {
 mod tests {
     use super::*;
     use crate::elastic::of_image;
+    use voxalign_compute::select::DeviceChoice;
     use voxalign_image::Grid;
 
     fn following() -> Following {
@@ -384,6 +385,49 @@ mod tests {
             Ok(Some(ended(0, 1.0, 4.0)))
         });
         assert_eq!(fourth.unwrap().largest_change, Some(5.0));
+    }
+
+    /// Three frames of a ball with a texture that is pushed, on a GPU within a hundredth of a voxel of the CPU.
+    #[test]
+    fn a_gpu_follows_as_the_cpu_does() {
+        if !std::env::var("VOXALIGN_TEST_DEVICE").is_ok_and(|d| d.starts_with("cuda")) {
+            eprintln!(
+                "skipped: a_gpu_follows_as_the_cpu_does needs a GPU; set VOXALIGN_TEST_DEVICE to cuda"
+            );
+            return;
+        }
+        let grid = Grid::axis_aligned([40, 36, 32], [2.0; 3]).unwrap();
+        let pushed = |by: f64| {
+            Volume::from_fn(grid.clone(), |i, j, k| {
+                let [x, y, z] =
+                    [2.0 * i as f64 - 39.0, 2.0 * j as f64 - 35.0, 2.0 * k as f64 - 31.0];
+                let x = x + by * (-(x * x + y * y + z * z) / 800.0).exp();
+                let away = (x * x + y * y + z * z).sqrt();
+                let texture = 10.0 * ((0.3 * x).sin() + (0.35 * y).cos() + (0.4 * z).sin());
+                ((100.0 + texture) / (1.0 + ((away - 22.0) / 2.0).exp())) as f32
+            })
+        };
+        let frames = [1.0, 2.0, 3.0].map(|by| Arc::new(pushed(by)));
+        let follow = |device: DeviceChoice| {
+            let device = device.open(Some(2)).unwrap();
+            let body = of_image(&grid, 8.0, Default::default()).unwrap();
+            let mut setting = ElasticSetting::new(body);
+            setting.multiscale.schedule = Schedule::of(&[(2, 40), (1, 40)]);
+            let mut inputs = deform::Inputs::new(Arc::clone(&frames[0]), pushed(0.0));
+            inputs.start = Some(Affine::identity());
+            let mut tracker =
+                Tracker::new(inputs, Similarity::SSD, setting, Default::default()).unwrap();
+            frames.clone().map(|frame| tracker.next(&device, frame, &crate::Silent).unwrap())
+        };
+        let [on_cpu, on_gpu] = [DeviceChoice::Cpu, DeviceChoice::Cuda(None)].map(follow);
+        for (a, b) in on_cpu.iter().zip(&on_gpu) {
+            assert_eq!((a.begin, a.restarted), (b.begin, b.restarted));
+            let data = |t: &Tracked| t.registered.images.deformation.forward.data().to_vec();
+            let apart = data(a).iter().zip(data(b)).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            let most = data(a).iter().fold(0.0f32, |m, v| m.max(v.abs()));
+            println!("frame {}: {apart:.1e} mm apart of {most:.2} mm", a.frame);
+            assert!(apart < 0.02 && most > 0.5 * a.frame as f32, "{apart} {most}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The result of an affine registration.
 
+use super::verdict::fit_mirrored;
 use crate::evidence::{Evidence, Relation, Seen, Unmasked};
 use crate::search::StageRecord;
 use crate::similarity::Similarity;
@@ -8,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use voxalign_compute::ops::histogram::Scheme;
 use voxalign_image::Affine;
+use voxalign_options::Text;
 
 /// Another registration of the same images, as the one that was asked for had a bad result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -68,4 +70,13 @@ pub struct AffineResult {
     pub seen: Option<Arc<Seen>>,
     /// The verdict.
     pub verdict: Verdict,
+}
+
+impl AffineResult {
+    /// A remark where the images fit better with one of them mirrored. What starts from this result has it too: a
+    /// deformation brings a head to its mirror image.
+    #[must_use]
+    pub fn fits_mirrored(&self) -> Option<Text> {
+        fit_mirrored(&self.evidence, self.flat)
+    }
 }

@@ -29,6 +29,20 @@ pub(super) struct Findings {
     pub(super) corners: [Vector3<f64>; 8],
 }
 
+/// A remark where images fit better with one of them mirrored.
+pub(super) fn fit_mirrored(evidence: &Evidence, flat: bool) -> Option<Text> {
+    let better = exceed(evidence.mirrored_leads(), AFFINE.mirrored[usize::from(flat)]);
+    better.then(|| {
+        "the images fit better with one of them mirrored: check left and right in their headers"
+            .into()
+    })
+}
+
+/// Whether both leads of a mirrored alignment exceed these.
+fn exceed([edges, information]: [f64; 2], than: [f64; 2]) -> bool {
+    edges > than[0] && information > than[1]
+}
+
 /// Checks everything and sums it up.
 pub(super) fn judge(f: &Findings) -> Verdict {
     let mut checks = Vec::new();
@@ -98,17 +112,11 @@ pub(super) fn judge(f: &Findings) -> Verdict {
                 .into(),
         );
     }
-    let better =
-        |[edges, information]: [f64; 2], than: [f64; 2]| edges > than[0] && information > than[1];
+    remarks.extend(fit_mirrored(&f.evidence, f.model.flat));
     let (mirrored, bounds) = (f.evidence.mirrored_leads(), AFFINE.mirrored);
-    if better(mirrored, bounds[usize::from(f.model.flat)]) {
-        remarks.push(
-            "the images fit better with one of them mirrored: check left and right in their headers".into(),
-        );
-        if better(mirrored, bounds[2]) {
-            let name = "gain in edge agreement from mirroring one image";
-            checks.push(Check::at_most(name, mirrored[0], bounds[2][0]).or(Remedy::Handedness));
-        }
+    if exceed(mirrored, bounds[2]) {
+        let name = "gain in edge agreement from mirroring one image";
+        checks.push(Check::at_most(name, mirrored[0], bounds[2][0]).or(Remedy::Handedness));
     }
     if agreement < AFFINE.agreement {
         remarks.push(f.evidence.words().into());
