@@ -106,6 +106,25 @@ pub fn seen<D: Device>(
     seen_at(device, open.map(|m| (&m.image.grid, m.map)), field, dims)
 }
 
+/// As [`seen`], of what is at least a voxel within the grids of the images: what moves on by less than that is still within.
+///
+/// # Errors
+/// Memory that runs out.
+pub fn seen_within<D: Device>(
+    device: &D,
+    images: &[Moved<D>],
+    field: &D::Buffer<f32>,
+    dims: Dims,
+) -> Result<Option<D::Buffer<f32>>> {
+    let open = images.iter().filter(|m| m.image.open);
+    let within = open.map(|m| {
+        let grid = &m.image.grid;
+        let less = grid.dims().map(|n| if n > 4 { 1 } else { 0 });
+        (grid, m.map, less)
+    });
+    seen_but(device, within, field, dims)
+}
+
 /// As [`seen`], of the grids of all images that are open, with the maps from indices of the grid to theirs.
 ///
 /// # Errors
@@ -116,10 +135,23 @@ pub fn seen_at<'a, D: Device>(
     field: &D::Buffer<f32>,
     dims: Dims,
 ) -> Result<Option<D::Buffer<f32>>> {
+    seen_but(device, open.map(|(grid, map)| (grid, map, [0; 3])), field, dims)
+}
+
+/// As [`seen_at`], where so many voxels at the borders of each grid do not count.
+fn seen_but<'a, D: Device>(
+    device: &D,
+    open: impl Iterator<Item = (&'a Grid, AffineMap, [usize; 3])>,
+    field: &D::Buffer<f32>,
+    dims: Dims,
+) -> Result<Option<D::Buffer<f32>>> {
     let mut all: Option<D::Buffer<f32>> = None;
-    for (grid, map) in open {
-        let (from, linear) = (grid.dims(), Interpolation::Linear);
-        let mut ones = device.alloc::<f32>(grid.len())?;
+    for (grid, mut map, less) in open {
+        // The grid without its borders.
+        let from = [0, 1, 2].map(|a| grid.dims()[a] - 2 * less[a]);
+        map.iter_mut().zip(less).for_each(|(row, less)| row[3] -= less as f64);
+        let linear = Interpolation::Linear;
+        let mut ones = device.alloc::<f32>(from.iter().product())?;
         device.eval_in_place(&constant(1.0), &mut ones, &[], &[], None)?;
         let mut inside = device.alloc::<f32>(dims.iter().product())?;
         device.warp_field(&ones, from, &map, field, dims, linear, 0.0, &mut inside)?;

@@ -23,7 +23,7 @@ mod swing;
 mod tests;
 
 use super::{Borrower, FixedImage, Found, Model, Pull};
-use crate::attachment::images::{DeviceImage, Moved, both, seen, weights_at};
+use crate::attachment::images::{DeviceImage, Moved, both, seen_within, weights_at};
 use crate::error::Result;
 use crate::multiscale::{Course, Motion as MotionRecord, Scale};
 use crate::similarity::{Images, PendingEnergies};
@@ -277,7 +277,7 @@ impl<D: Device> Model<D> for ElasticModel<D> {
 
     fn shown(&self, device: &D, state: &ElasticState<D>) -> Result<Option<D::Buffer<f32>>> {
         match &state.on {
-            Some(on) => seen(device, &state.moved, &state.field, on.places.grid.dims()),
+            Some(on) => seen_within(device, &state.moved, &state.field, on.places.grid.dims()),
             None => Ok(None),
         }
     }
