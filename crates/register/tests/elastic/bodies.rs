@@ -112,6 +112,44 @@ fn cpu() -> Cpu {
     Cpu::new(Some(2)).unwrap()
 }
 
+/// Tissue that is cut by the field of view, and moves out of it at one end by more than a voxel: what has left says nothing, in particular not
+/// that there is background.
+#[test]
+fn tissue_may_leave_the_field_of_view() {
+    let grid = grid();
+    let everywhere = |x: Vector3<f64>| {
+        let texture = (0.45 * x.x).sin() + (0.4 * x.y + 0.2 * x.z).sin() + (0.5 * x.z).cos();
+        0.5 + 0.12 * texture
+    };
+    let out = grid.direction().column(2).into_owned();
+    let push = |x: Vector3<f64>| {
+        let depth = grid.world_to_index(x).z * SPACING[2];
+        out * (-3.0 * (-(depth / 20.0).powi(2)).exp())
+    };
+    let images = [volume(|x| everywhere(x + push(x))), volume(everywhere)];
+    let (result, _) = register_elastic(&cpu(), &input(&images), &setting(6.0), &Silent).unwrap();
+    for (scale, energies) in result.scales.iter().map(|s| &s.energies).enumerate() {
+        let (first, last) = (energies[0], energies[energies.len() - 1]);
+        assert!(last < first, "scale {scale}: {energies:?}");
+    }
+    assert!(result.verdict.good, "{:?}", result.verdict);
+    let mean = |field: &dyn Fn(usize, Vector3<f64>) -> Vector3<f64>| {
+        let [nx, ny, nz] = grid.dims();
+        // What is shown by both images, and not next to the other faces.
+        let inside = (3..nz - 4).flat_map(|k| (4..ny - 4).map(move |j| (j, k)));
+        let at = inside.flat_map(|(j, k)| (4..nx - 4).map(move |i| [i, j, k]));
+        let far = at.map(|[i, j, k]| {
+            let x = grid.index_to_world(Vector3::new(i as f64, j as f64, k as f64));
+            (field(i + nx * (j + ny * k), x) - push(x)).norm()
+        });
+        let (sum, count) = far.fold((0.0, 0usize), |(sum, n), d| (sum + d, n + 1));
+        sum / count as f64
+    };
+    let [before, after] = [mean(&|_, _| Vector3::zeros()), mean(&|i, _| result.forward.get(i))];
+    println!("{before:.3} mm before, {after:.3} mm after");
+    assert!(after < 0.3 * before, "{before} {after}");
+}
+
 #[test]
 fn a_body_is_pushed_to_where_it_belongs() {
     let before = error(&VectorField::zeros(grid()));
