@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use crate::comm::{DeviceSums, HostSums};
-use crate::error::{Result, check_len};
+use crate::error::{Result, check_len, check_part};
 use crate::host::{Arriving, HostBuffer, Queue, zeroed};
 use crate::ops;
 
@@ -83,6 +83,22 @@ pub trait Memory: Clone + Send + Sync + 'static {
     /// # Errors
     /// [`Length`](crate::ComputeError::Length), or what failed on the device before.
     fn download_into<T: Element>(&self, buffer: &Self::Buffer<T>, out: &mut [T]) -> Result<()>;
+
+    /// Copies the elements of `buffer` from one on to `out`, which is no longer than what there is.
+    ///
+    /// # Errors
+    /// As [`download_into`](Self::download_into).
+    fn download_part<T: Element>(
+        &self,
+        buffer: &Self::Buffer<T>,
+        first: usize,
+        out: &mut [T],
+    ) -> Result<()> {
+        check_part(buffer.len(), first, out.len())?;
+        let all = self.download(buffer)?;
+        out.copy_from_slice(&all[first..first + out.len()]);
+        Ok(())
+    }
 
     /// Turns the buffer into host memory; without a copy where it is such memory.
     ///
@@ -259,6 +275,7 @@ pub trait Device:
     + ops::Filter
     + ops::Fourier
     + ops::Histogram
+    + ops::Joint
     + ops::Sort
     + ops::Elastic
     + ops::Flow

@@ -153,6 +153,18 @@ pub fn check_len(what: &'static str, expected: usize, found: usize) -> Result<()
     if expected == found { Ok(()) } else { Err(ComputeError::Length { what, expected, found }) }
 }
 
+/// Checks that a buffer of `len` elements has so many from one on.
+///
+/// # Errors
+/// [`ComputeError::Length`] if it has not.
+pub fn check_part(len: usize, first: usize, count: usize) -> Result<()> {
+    let found = len.saturating_sub(first);
+    match count <= found && first <= len {
+        true => Ok(()),
+        false => Err(ComputeError::Length { what: "a part of a buffer", expected: count, found }),
+    }
+}
+
 /// The number of voxels of a grid.
 ///
 /// # Errors

@@ -20,7 +20,7 @@
 //! for results compare them bit by bit: at a second run, and over all devices that were given. Checks named `bits_of_the_cpu` ask
 //! for the very bits of the [CPU](voxalign_compute::cpu): the same operations in the same order, and no fused multiply-add.
 //!
-//! A check is a function of this crate as well, over any device; one that does not hold panics. [`cases`], [`sums`] and
+//! A check is a function of this crate as well, over any device; one that does not hold panics. [`blocks`], [`cases`], [`sums`] and
 //! [`support`] have what tests of a backend's own may want, too.
 //!
 //! With the feature `baselines` there are the checks of histogram schemes as well, in `baselines!`.
@@ -28,6 +28,7 @@
 // A check that does not hold is a panic.
 #![allow(clippy::unwrap_used, clippy::needless_range_loop, clippy::float_cmp)]
 
+pub mod blocks;
 pub mod cases;
 mod families;
 pub mod sums;

@@ -4,7 +4,7 @@ use voxalign_image::memory;
 
 use super::Cpu;
 use crate::device::{DeviceBuffer, Element, Memory, MemoryInfo, Transfer};
-use crate::error::{Result, check_len};
+use crate::error::{Result, check_len, check_part};
 use crate::host::{HostBuffer, zeroed};
 
 /// Copies are split into chunks of this many elements.
@@ -60,6 +60,17 @@ impl Memory for Cpu {
     fn download_into<T: Element>(&self, buffer: &CpuBuffer<T>, out: &mut [T]) -> Result<()> {
         check_len("output", buffer.len(), out.len())?;
         self.copy_slice(buffer.as_slice(), out);
+        Ok(())
+    }
+
+    fn download_part<T: Element>(
+        &self,
+        buffer: &CpuBuffer<T>,
+        first: usize,
+        out: &mut [T],
+    ) -> Result<()> {
+        check_part(buffer.len(), first, out.len())?;
+        self.copy_slice(&buffer.as_slice()[first..first + out.len()], out);
         Ok(())
     }
 

@@ -28,6 +28,7 @@ mod filter;
 mod flow;
 pub(crate) mod fourier;
 pub mod histogram;
+mod joint;
 mod lines;
 mod lit;
 mod memory;

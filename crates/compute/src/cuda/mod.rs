@@ -39,6 +39,7 @@ mod filter;
 mod flow;
 mod fourier;
 mod histogram;
+mod joint;
 mod pairwise;
 mod points;
 pub(crate) mod raycast;

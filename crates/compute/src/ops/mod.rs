@@ -12,6 +12,7 @@
 //! | [`Flow`] | steps along velocities, inverses and norms of displacement fields, forces |
 //! | [`Similarity`] | local correlation and joint histograms of two images on one grid, with derivatives |
 //! | [`Histogram`] | sums over the overlap of two images under an affine map, with derivatives |
+//! | [`Joint`] | joint histograms of blocks of images in whole numbers, the same in any decomposition, with derivatives |
 //! | [`Sort`] | stable sorts of keys and pairs |
 //! | [`Accumulate`] | sums over many images in fixed point |
 //! | [`Splat`] | interpolation at points, linear or cubic, and its exact adjoint |
@@ -58,6 +59,7 @@ pub mod flow;
 pub mod fourier;
 pub(crate) mod functions;
 pub mod histogram;
+pub mod joint;
 pub(crate) mod linear;
 pub mod pairwise;
 pub mod points;
@@ -79,6 +81,7 @@ pub use filter::Filter;
 pub use flow::Flow;
 pub use fourier::Fourier;
 pub use histogram::Histogram;
+pub use joint::Joint;
 pub use pairwise::Pairwise;
 pub use points::Points;
 pub use raycast::Raycast;

@@ -9,7 +9,7 @@ use super::lanes::{Access, Touch, Uses};
 use super::{Cuda, MemoryLimit, Target};
 use crate::comm::DeviceSums;
 use crate::device::{DeviceBuffer, Element, Memory, MemoryInfo, Transfer};
-use crate::error::{ComputeError, Result, check_len};
+use crate::error::{ComputeError, Result, check_len, check_part};
 use crate::host::{Arriving, HostBuffer, Queue, zeroed};
 
 /// Elements in GPU memory. Returned to the pool when dropped, after all work submitted earlier to any handle.
@@ -289,6 +289,16 @@ impl Memory for Cuda {
     fn download_into<T: Element>(&self, buffer: &CudaBuffer<T>, out: &mut [T]) -> Result<()> {
         check_len("output", buffer.len, out.len())?;
         self.read(buffer, 0, out)
+    }
+
+    fn download_part<T: Element>(
+        &self,
+        buffer: &CudaBuffer<T>,
+        first: usize,
+        out: &mut [T],
+    ) -> Result<()> {
+        check_part(buffer.len, first, out.len())?;
+        self.read(buffer, first, out)
     }
 
     fn into_host<T: Element>(&self, buffer: CudaBuffer<T>) -> Result<Vec<T>> {

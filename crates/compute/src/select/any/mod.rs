@@ -237,6 +237,15 @@ impl Memory for AnyDevice {
         behind!(self, |device: B| device.download_into(B::of(buffer)?, out))
     }
 
+    fn download_part<T: Element>(
+        &self,
+        buffer: &AnyBuffer<T>,
+        first: usize,
+        out: &mut [T],
+    ) -> Result<()> {
+        behind!(self, |device: B| device.download_part(B::of(buffer)?, first, out))
+    }
+
     fn into_host<T: Element>(&self, buffer: AnyBuffer<T>) -> Result<Vec<T>> {
         behind!(self, |device: B| device.into_host(B::own(buffer)?))
     }
