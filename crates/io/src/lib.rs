@@ -8,6 +8,7 @@
 //! - [`tetra`]: meshes of tetrahedra as VTK, VTK XML and Gmsh have them.
 //! - [`xray`]: X-ray images as PNG, TIFF, DICOM, NIfTI, NRRD and MetaImage, of one or several frames; tables of the views
 //!   that they were taken from, and calibrations of MayaCam and plastimatch; streams of raw frames.
+//! - [`pyramid`]: images of any size, read in blocks and levels: tiled TIFF and BigTIFF, PNG, JPEG, and all of [`image`].
 //! - [`names`]: names of labels, as FreeSurfer, ITK-SNAP and CSV tables have them.
 //! - [`staging`]: files of a result that appear together when all are complete.
 //! - [`abandoned`], [`atomic`], [`checksum`], [`gzip`], [`hidden`], [`exchange`], [`text`]: what programs need that write files of their own.
@@ -69,6 +70,7 @@ pub mod image;
 pub mod mesh;
 pub mod names;
 pub mod points;
+pub mod pyramid;
 mod source;
 pub mod staging;
 pub mod tetra;

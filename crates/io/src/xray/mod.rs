@@ -41,6 +41,7 @@ mod write;
 pub use dicom::{Series, Signal, Study};
 pub use frames::{FrameType, Frames};
 pub use geometry::View;
+pub(crate) use tiff::claims::check as check_tiff_claims;
 pub use write::{Written, XrayToWrite, write};
 
 use crate::error::{IoError, Result};

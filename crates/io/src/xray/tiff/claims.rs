@@ -31,7 +31,7 @@ impl Numbers<'_> {
 
 /// Refuses a text that is longer than the file: its reader prints a line about it that nobody can make use of. Whatever
 /// else is wrong is found where it is read.
-pub(super) fn check(source: &Source<'_>) -> Result<()> {
+pub(crate) fn check(source: &Source<'_>) -> Result<()> {
     let mut numbers = Numbers { reader: source.seekable()?, big: false };
     let wrong = |tag: u64, count: u64| {
         IoError::malformed(

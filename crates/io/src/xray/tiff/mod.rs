@@ -13,7 +13,7 @@ use tiff::tags::{CompressionMethod, PhotometricInterpretation, Tag};
 use tiff::{ColorType, TiffError};
 use voxalign_image::memory;
 
-mod claims;
+pub(crate) mod claims;
 mod write;
 pub(super) use write::write;
 

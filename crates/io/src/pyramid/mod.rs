@@ -1,0 +1,152 @@
+//! Images of any size, read and written block by block: sections of whole slides, volumes of light-sheet microscopes.
+//!
+//! An image is a *pyramid*: levels from the finest to the coarsest, of which an image that is no pyramid has one.
+//! [`open`] gives a [`PyramidSource`], of which any region of any level can be read, in 8 or 16 bits of one channel; no
+//! more is held in memory than the region and the tiles that it meets, but for PNG and JPEG, which are held whole.
+//!
+//! | what | how it is told | read |
+//! |---|---|---|
+//! | TIFF, BigTIFF | `.tif`, `.tiff`, `.svs`, `.btf`, `.tf8` | tiles or strips; without compression, LZW, deflate, PackBits, JPEG; levels as further directories or SubIFDs |
+//! | PNG, JPEG | `.png`, `.jpg`, `.jpeg` | held whole, one level |
+//! | all of [`image`](crate::image) | its extensions | one level; only uncompressed files are quick to read in parts |
+//!
+//! # Values
+//!
+//! Integers of 8 and 16 bits are exact: unsigned ones as they are, signed ones with 128 or 32768 added
+//! ([`PyramidInfo::offset`]). Other types, and values with a scale, need a [window](PyramidOptions::window) from `lo` to
+//! `hi`: a value `v` becomes `floor(65535 (v - lo) / (hi - lo) + 1/2)` in double precision, held between 0 and 65535;
+//! what is not a number becomes 0. A TIFF image in which 0 is white is inverted.
+//!
+//! # Channels
+//!
+//! Three or four channels become the luminance `(77 R + 150 G + 29 B + 128) >> 8` of the first three, in integers (the
+//! weights of ITU-R BT.601 in 256ths); of a windowed image after the window. [`PyramidOptions::channel`] takes one
+//! channel instead, and has to where there are two or more than four.
+//!
+//! # Geometry
+//!
+//! The world is RAS mm. Where a format has no directions (TIFF, pictures), the axes x and y of the image go to the left and
+//! to the back, and the centre of the first pixel is the origin: the identity in the LPS world of ITK, which reads them
+//! so. A level that is reduced by `f` has the centre of its first pixel at `(f - 1) / 2` pixels of the finest. Where the
+//! size of a pixel is not known it is 1 mm ([`PyramidInfo::pixel_size_known`]); the only slice of an image of two
+//! dimensions is as thick as a pixel is wide.
+//!
+//! Levels are made by [`reduced`]: exact integer means.
+
+mod flat;
+mod grey;
+mod level;
+mod options;
+mod picture;
+mod pixel;
+mod reduce;
+mod tiff;
+
+pub use level::{Level, PyramidFormat, PyramidInfo};
+pub use options::{Missing, PyramidOptions};
+pub use pixel::{Pixel, PixelType, Pixels, PixelsMut, PixelsRef};
+pub use reduce::{finer_region, halved_axes, reduced, reduced_grid, reduced_size};
+
+use crate::error::{IoError, Result};
+use crate::image::{Format, Region, is_dicom_name};
+use crate::source::Source;
+use std::path::Path;
+use voxalign_image::{Affine, Grid, ImageError, Matrix3, Vector3, memory};
+
+/// A pyramid of which any region of any level can be read, by any number of threads at once.
+pub trait PyramidSource: Send + Sync + std::fmt::Debug {
+    /// What it says of itself.
+    fn info(&self) -> &PyramidInfo;
+
+    /// The pixels of a region of a level, x fastest, into memory of their number and [type](PyramidInfo::pixel_type).
+    ///
+    /// # Errors
+    /// A level or region that the pyramid does not have, an empty region; memory of another length or type; what is
+    /// missing or damaged of the file, by the name of the file and the tile.
+    fn read(&self, level: usize, region: &Region, out: PixelsMut<'_>) -> Result<()>;
+
+    /// The file, or the folder.
+    fn path(&self) -> &Path {
+        &self.info().path
+    }
+
+    /// From the finest to the coarsest, at least one.
+    fn levels(&self) -> &[Level] {
+        &self.info().levels
+    }
+
+    /// As [`read`](Self::read), into new memory.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read); too little memory.
+    fn block(&self, level: usize, region: &Region) -> Result<Pixels> {
+        let kind = self.info().pixel_type;
+        // What the region claims is held against the image before memory is asked for.
+        let dims = self.info().level(level)?.dims();
+        let mut pixels = Pixels::zeroed(kind, if fits(region, dims) { region.len() } else { 0 })
+            .map_err(|refused| IoError::memory(self.path(), refused))?;
+        self.read(level, region, pixels.lend())?;
+        Ok(pixels)
+    }
+}
+
+fn fits(region: &Region, dims: [usize; 3]) -> bool {
+    (0..3).all(|a| region.start[a].checked_add(region.size[a]).is_some_and(|end| end <= dims[a]))
+}
+
+/// Extensions of TIFF files.
+const TIFF: [&str; 5] = ["tif", "tiff", "svs", "btf", "tf8"];
+
+/// Opens a pyramid; no pixel is read yet, but for PNG and JPEG, which are held whole.
+///
+/// # Errors
+/// A missing, cut or malformed file; an unknown format; options that the file does not need or does not fulfil.
+pub fn open(path: impl AsRef<Path>, options: &PyramidOptions) -> Result<Box<dyn PyramidSource>> {
+    let path = path.as_ref();
+    let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    match extension.as_str() {
+        name if TIFF.contains(&name) => tiff::open(Source::open(path)?, options),
+        "png" => picture::png(&Source::open(path)?, options),
+        "jpg" | "jpeg" => picture::jpeg(&Source::open(path)?, options),
+        _ if path.is_dir() || is_dicom_name(path) || Format::from_path(path).is_ok() => {
+            flat::open(path, options)
+        }
+        _ => Err(IoError::UnknownExtension {
+            path: path.into(),
+            purpose: "an image that is read in blocks",
+            known: ALL_KNOWN,
+            hint: None,
+        }),
+    }
+}
+
+/// As [`open`], of a TIFF file in memory; `name` appears in messages.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_tiff_bytes<'a>(
+    name: impl AsRef<Path>,
+    bytes: &'a [u8],
+    options: &PyramidOptions,
+) -> Result<Box<dyn PyramidSource + 'a>> {
+    tiff::open(Source::memory(name.as_ref(), bytes), options)
+}
+
+const ALL_KNOWN: &str = ".tif, .tiff, .svs, .btf, .tf8, .png, .jpg, .jpeg, .nii, .nii.gz, .hdr, .img, .mha, .mhd, .nrrd, .nhdr";
+
+/// The grid of an image without directions: x to the left, y to the back, z up, the first centre at `origin` (LPS mm).
+fn lps_grid(
+    dims: [usize; 3],
+    spacing: [f64; 3],
+    origin: [f64; 3],
+) -> std::result::Result<Grid, ImageError> {
+    let signs = Vector3::new(-1.0, -1.0, 1.0);
+    let matrix = Matrix3::from_diagonal(&Vector3::from(spacing).component_mul(&signs));
+    Grid::new(dims, Affine::new(matrix, Vector3::from(origin).component_mul(&signs)))
+}
+
+/// The number of bytes of a buffer, where that can be counted.
+fn byte_count(path: &Path, factors: &[usize]) -> Result<usize> {
+    let n = factors.iter().try_fold(1usize, |n, &f| n.checked_mul(f));
+    n.ok_or_else(|| IoError::memory(path, memory::OutOfMemory { bytes: u64::MAX, free: None }))
+}
