@@ -49,7 +49,7 @@ limits! {
         foreground: f64 = 0.7,
         /// The lead over the result that a mirrored alignment may have: edges, as a fraction of what is missing to
         /// 1, and the logarithm of the ratio of information. Where both exceed the first pair (the second one in
-        /// 2D) a remark says so; where they exceed the last pair as well the result is bad: those of right results are at most 0.01 and 0.01 in 3D,
+        /// 2D) a remark says so; where they exceed the last pair as well the result is bad: both exceed 0.005 of no right result in 3D,
         /// of the same head, chest or breast with left and right exchanged mostly 0.49 and 0.19 or more.
         mirrored: [[f64; 2]; 3] = [[0.015, 0.01], [0.15, 0.05], [0.35, 0.12]],
         /// The largest inverse-consistency error, mm.

@@ -35,6 +35,12 @@ impl Counts {
         self.0.iter().map(|&n| n as u64).sum()
     }
 
+    /// The most frequent value.
+    pub(super) fn most(&self) -> u16 {
+        let most = (0..self.0.len()).rev().max_by_key(|&v| self.0[v]);
+        most.unwrap_or_default() as u16
+    }
+
     /// The smallest range of values below which, and above which, there is at most one in a thousand pixels; none where all pixels that are left have
     /// one value, which tells nothing.
     pub(super) fn range(&self) -> Option<(u16, u16)> {

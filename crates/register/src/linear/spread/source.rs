@@ -29,6 +29,14 @@ impl PixelBlock {
         self.len() == 0
     }
 
+    /// Some of them as numbers.
+    pub(super) fn row(&self, range: std::ops::Range<usize>) -> Box<dyn Iterator<Item = u16> + '_> {
+        match self {
+            Self::Bytes(values) => Box::new(values[range].iter().map(|&v| u16::from(v))),
+            Self::Words(values) => Box::new(values[range].iter().copied()),
+        }
+    }
+
     /// As numbers, in their order.
     pub fn values(&self) -> Box<dyn Iterator<Item = u16> + '_> {
         match self {
@@ -51,4 +59,13 @@ pub trait ImageBlocks: Sync {
     /// # Errors
     /// What cannot be read.
     fn read(&self, scale: usize, block: &Block) -> Result<PixelBlock>;
+
+    /// Where pixels of a block count (not 0); none where all do. Only that of the fixed image is looked at.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    fn mask(&self, scale: usize, block: &Block) -> Result<Option<Vec<u8>>> {
+        let _ = (scale, block);
+        Ok(None)
+    }
 }

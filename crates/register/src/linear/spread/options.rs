@@ -1,0 +1,79 @@
+//! Options of a registration of images that are spread over ranks, and what it gives.
+
+use crate::error::{Result, RegisterError};
+use crate::linear::{AffineOptions, AffineResult};
+use crate::search::StageRecord;
+use crate::search::distributed::{ListOptions, StrategyKind, Traffic};
+use crate::search::optimiser::OptimiserKind;
+use crate::similarity::Similarity;
+use crate::verdict::Verdict;
+use voxalign_compute::ops::joint::{BlockRule, MOST_BINS, PixelsPerThread, Window};
+use voxalign_image::Affine;
+
+/// How images that are spread over ranks are registered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SpreadOptions {
+    /// The search of whole images at a coarse scale, with the degrees of freedom and the optimiser of all scales.
+    pub affine: AffineOptions,
+    /// What is compared at the finer scales: mutual information or its normalised form.
+    pub similarity: Similarity,
+    /// Where moving pixels are.
+    pub strategy: StrategyKind,
+    /// How images are cut into blocks.
+    pub blocks: BlockRule,
+    /// How messages are sent, by [`StrategyKind::List`].
+    pub list: ListOptions,
+    /// How pixels are shared among the threads of a GPU.
+    pub pixels_per_thread: PixelsPerThread,
+}
+
+impl SpreadOptions {
+    /// The window over moving bins: what leads down derivatives needs a smooth one.
+    #[must_use]
+    pub fn window(&self) -> Window {
+        if self.optimiser().needs_gradient() { Window::Cubic } else { Window::Plain }
+    }
+
+    /// The optimiser of the finer scales.
+    #[must_use]
+    pub fn optimiser(&self) -> OptimiserKind {
+        self.affine.optimiser
+    }
+
+    /// The number of bins of each image.
+    ///
+    /// # Errors
+    /// A similarity without a joint histogram, and more bins than 128.
+    pub fn bins(&self) -> Result<usize> {
+        let bins = match self.similarity {
+            Similarity::Mi(_) | Similarity::Nmi(_) => self.similarity.bins().unwrap_or_default(),
+            _ => {
+                let name = self.similarity.name().to_owned();
+                return Err(RegisterError::option("cost", name, "for images that are spread over ranks give mi or nmi"));
+            }
+        };
+        if !(2..=MOST_BINS).contains(&bins) {
+            return Err(RegisterError::option("bins", bins, "for images that are spread over ranks give 2 to 128"));
+        }
+        Ok(bins)
+    }
+}
+
+/// The result of a registration of images that are spread over ranks, the same at every rank.
+#[derive(Debug, Clone)]
+pub struct SpreadResult {
+    /// Fixed world to moving world, mm.
+    pub transform: Affine,
+    /// What the search of whole images at a coarse scale found; at the first rank.
+    pub whole: Option<AffineResult>,
+    /// The scales of images that are compared in blocks, coarse to fine.
+    pub stages: Vec<StageRecord>,
+    /// How far corners of the fixed image moved since the coarse scale, at most, mm.
+    pub moved: f64,
+    /// Cost at the finest scale where it began and where it ended.
+    pub costs: [f64; 2],
+    /// What was moved between ranks, of one evaluation at the end.
+    pub traffic: Traffic,
+    /// The verdict; at the first rank.
+    pub verdict: Verdict,
+}

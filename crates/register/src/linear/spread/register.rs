@@ -1,0 +1,224 @@
+//! From the coarse scale to full resolution.
+
+use super::held::{Spread, held};
+use super::objective::SpreadObjective;
+use super::options::{SpreadOptions, SpreadResult};
+use super::scales::{self, Scales};
+use super::source::ImageBlocks;
+use super::super::plan::Until;
+use super::super::problem::{check_dimensions, freedom_of};
+use super::super::start::slice_frame;
+use crate::error::{RegisterError, Result, Role};
+use crate::linear::{AffineInput, AffineOptions, AffineResult, Init, Rescue, Search, register_affine};
+use crate::metric::level::of_sums;
+use crate::progress::Progress;
+use crate::search::distributed::Traffic;
+use crate::search::pose::{Freedom, Model, Pose};
+use crate::search::stage::{Stage, begin};
+use crate::search::{Objective, StageRecord};
+use crate::similarity::{Formula, CostAndDerivatives};
+use crate::verdict::{Check, Remedy, Verdict};
+use voxalign_compute::Device;
+use voxalign_compute::comm::Communicator;
+use voxalign_compute::ops::joint::Block;
+use voxalign_image::{Affine, Grid, Matrix3, Volume, memory};
+
+/// How exact a refinement is, in pixels of its scale: where a scale follows, and at the last one.
+const EXACT: [f64; 2] = [0.1, 0.02];
+
+/// Two images that are spread over ranks.
+#[derive(Clone, Copy)]
+pub struct SpreadInput<'a> {
+    /// The fixed image.
+    pub fixed: &'a dyn ImageBlocks,
+    /// The moving image.
+    pub moving: &'a dyn ImageBlocks,
+}
+
+/// Registers the moving image to the fixed one; all ranks call it, and all get the same transform. See the [module](super).
+///
+/// # Errors
+/// At every rank: options out of range, images that cannot be registered or read, memory that runs out, a rank that has failed.
+pub fn register_spread<D: Device>(
+    device: &D,
+    ranks: &Communicator,
+    input: SpreadInput<'_>,
+    options: &SpreadOptions,
+    progress: &dyn Progress,
+) -> Result<SpreadResult> {
+    let SpreadInput { fixed, moving } = input;
+    let finest = [&fixed.scales()[0], &moving.scales()[0]];
+    check_dimensions(finest[0], finest[1])?;
+    let bins = options.bins()?;
+    let flat = finest[0].is_2d();
+    let freedom = freedom_of(options.affine.dof, flat)?;
+    let Formula::Joint(cost) = of_sums(&options.similarity)?.formula else {
+        return Err(RegisterError::option("cost", options.similarity.name().to_owned(), "give mi or nmi"));
+    };
+    let plan = scales::plan(fixed.scales(), moving.scales());
+    let whole = match ranks.is_first() {
+        true => Some(whole(device, input, plan.whole, &options.affine, progress)),
+        false => None,
+    };
+    let (whole, start) = shared(ranks, whole)?;
+    let model = model(finest);
+    let (mut pose, mut stages) = (model.pose_of(&start), Vec::with_capacity(plan.finer.len()));
+    let (mut costs, mut traffic) = ([f64::NAN; 2], Traffic::default());
+    let count = plan.finer.len();
+    for (index, &scales) in plan.finer.iter().enumerate() {
+        let grids = [&fixed.scales()[scales.fixed], &moving.scales()[scales.moving]];
+        let spread = held(device, ranks, input, scales, (options, bins))?;
+        let objective = objective(ranks, &spread, cost, grids);
+        let last = index + 1 == count;
+        let refined = refine(&objective, &model, (pose, freedom), (index, count), options, progress)?;
+        pose = refined.pose;
+        if last {
+            costs = [refined.record.cost_start, refined.record.cost_end];
+            let rule = spread.rule.under(objective.index_map(&model.affine(&pose))?);
+            traffic = spread.strategy.sums(ranks, &rule, None)?.traffic;
+        }
+        stages.push(refined.record);
+    }
+    let transform = model.affine(&pose);
+    let corners = finest[0].corners();
+    let moved = corners.map(|p| (transform.apply(p) - start.apply(p)).norm()).into_iter().fold(0.0, f64::max);
+    let verdict = match &whole {
+        Some(_) => Some(judged(device, input, plan.whole, &options.affine, transform, costs)),
+        None => None,
+    };
+    let verdict = ranks.agree(verdict.unwrap_or_else(|| Ok(Verdict::default())))?;
+    Ok(SpreadResult { transform, whole, stages, moved, costs, traffic, verdict })
+}
+
+/// The result of the first rank and its transform, at every rank.
+fn shared(
+    ranks: &Communicator,
+    whole: Option<Result<AffineResult>>,
+) -> Result<(Option<AffineResult>, Affine)> {
+    let whole = ranks.agree(whole.transpose())?;
+    let mut numbers = whole.as_ref().map_or([[0.0; 4]; 3], |found| found.transform.rows()).concat();
+    ranks.broadcast(&mut numbers, 0)?;
+    let row = |r: usize| std::array::from_fn(|c| numbers[4 * r + c]);
+    Ok((whole, Affine::from_rows([row(0), row(1), row(2)])))
+}
+
+/// Both images at the scale at which they are searched as wholes.
+fn images(input: SpreadInput<'_>, scales: Scales) -> Result<[Volume<f32>; 2]> {
+    let read = |from: &dyn ImageBlocks, scale: usize| {
+        let grid = from.scales()[scale].clone();
+        let pixels = from.read(scale, &Block::whole(grid.dims()))?;
+        let values = memory::collected(pixels.values().map(f32::from)).map_err(RegisterError::from)?;
+        Ok::<_, RegisterError>(Volume::from_vec(grid, values)?)
+    };
+    Ok([read(input.fixed, scales.fixed)?, read(input.moving, scales.moving)?])
+}
+
+/// The mask of the fixed image at that scale.
+fn mask(input: SpreadInput<'_>, scale: usize) -> Result<Option<Volume<f32>>> {
+    let grid = input.fixed.scales()[scale].clone();
+    let Some(inside) = input.fixed.mask(scale, &Block::whole(grid.dims()))? else { return Ok(None) };
+    let values = memory::collected(inside.into_iter().map(|v| f32::from(v != 0)))?;
+    Ok(Some(Volume::from_vec(grid, values)?))
+}
+
+/// The search of whole images at a coarse scale.
+fn whole<D: Device>(
+    device: &D,
+    input: SpreadInput<'_>,
+    scales: Scales,
+    options: &AffineOptions,
+    progress: &dyn Progress,
+) -> Result<AffineResult> {
+    let [fixed, moving] = images(input, scales)?;
+    let mask = mask(input, scales.fixed)?;
+    let mut pair = AffineInput::new(&fixed, &moving);
+    pair.fixed_mask = mask.as_ref().map(Into::into);
+    register_affine(device, &pair, options, progress)
+}
+
+/// The verdict on the map of the finest scale, by the images at the coarse one.
+fn judged<D: Device>(
+    device: &D,
+    input: SpreadInput<'_>,
+    scales: Scales,
+    options: &AffineOptions,
+    transform: Affine,
+    [before, after]: [f64; 2],
+) -> Result<Verdict> {
+    let options = AffineOptions {
+        init: Init::Given(transform),
+        search: Search::None,
+        rescue: Rescue::Off,
+        ..options.clone()
+    };
+    let found = whole(device, input, scales, &options, &crate::Silent)?;
+    let change = after - before;
+    let name = "change in cost at full resolution";
+    let falls = Check::new(name, change, "at most 0", change <= 1e-9).or(Remedy::SmallerSearch);
+    Ok(found.verdict.with(Some(falls)))
+}
+
+/// Poses are moved about the middle of the fixed image.
+fn model([fixed, moving]: [&Grid; 2]) -> Model {
+    let flat = fixed.is_2d();
+    let frame = |grid| if flat { slice_frame(grid) } else { Matrix3::identity() };
+    let corners = fixed.corners();
+    let centre = fixed.centre();
+    let far = corners.iter().map(|p| (p - centre).norm()).fold(0.0, f64::max);
+    Model { centre, frame: frame(fixed), target: frame(moving), radius: 0.5 * far, flat }
+}
+
+/// What is compared at a scale.
+fn objective<'a>(
+    ranks: &'a Communicator,
+    spread: &'a Spread,
+    cost: fn(&[f64], usize) -> CostAndDerivatives,
+    grids: [&'a Grid; 2],
+) -> SpreadObjective<'a> {
+    let ratio = grids[1].voxel_volume() / grids[0].voxel_volume();
+    let full = (spread.samples as f64).min(grids[1].len() as f64 * ratio).max(1.0);
+    let (strategy, rule, wide) = (&*spread.strategy, spread.rule, spread.wide);
+    SpreadObjective { ranks, strategy, rule, wide, cost, grids, full }
+}
+
+/// A pose that was refined at a scale.
+struct Refined {
+    pose: Pose,
+    record: StageRecord,
+}
+
+/// Refines a pose at a scale; what is not better is not taken.
+fn refine(
+    objective: &SpreadObjective<'_>,
+    model: &Model,
+    (pose, freedom): (Pose, Freedom),
+    (index, count): (usize, usize),
+    options: &SpreadOptions,
+    progress: &dyn Progress,
+) -> Result<Refined> {
+    let grid = objective.grids[0];
+    let spacing = grid.spacing();
+    let side = (0..3).filter(|&a| grid.dims()[a] > 1).map(|a| spacing[a]).fold(f64::MAX, f64::min);
+    let name = format!("{side:.4} mm");
+    begin(progress, &name, index, count);
+    let mut stage = Stage::new(model, options.optimiser(), progress);
+    stage.part("refine", 0.0, 1.0);
+    let cost_start = objective.evaluate(&[model.affine(&pose)], false)?[0].cost;
+    let steps = Until::Step(EXACT[usize::from(index + 1 == count)]).steps(side);
+    let found = stage.refine(objective, &[pose], freedom, steps)?;
+    let better = found.first().filter(|c| c.cost < cost_start);
+    let (pose, cost_end) = better.map_or((pose, cost_start), |c| (c.pose, c.cost));
+    let record = StageRecord {
+        name,
+        spacing,
+        samples: objective.full as usize,
+        cost: options.similarity.name().to_owned(),
+        bins: objective.rule.fixed_bins,
+        dof: vec![model.parameters(freedom)],
+        candidates: [1, 1],
+        cost_start,
+        cost_end,
+        ..StageRecord::default()
+    };
+    Ok(Refined { pose, record: stage.end(record) })
+}
