@@ -51,6 +51,8 @@ struct Shared {
     news: Condvar,
     /// The data that a rank provides to others.
     blocks: Vec<Mutex<Vec<u8>>>,
+    /// The blocks that a rank provides, one for each.
+    mail: Vec<Mutex<Vec<Vec<u8>>>>,
     segments: Vec<Mutex<Segment>>,
     /// Ranks of a smaller group that have not arrived yet.
     group: Mutex<Vec<Option<Local>>>,
@@ -76,6 +78,7 @@ impl Local {
             meeting: Mutex::new(Meeting { here: vec![None; size], ..Meeting::default() }),
             news: Condvar::new(),
             blocks: (0..size).map(|_| Mutex::default()).collect(),
+            mail: (0..size).map(|_| Mutex::default()).collect(),
             segments: (0..SEGMENTS).map(|_| Mutex::default()).collect(),
             group: Mutex::default(),
         });
@@ -228,6 +231,17 @@ impl Transport for Local {
         let found = (self.rank == root)
             .then(|| self.shared.blocks.iter().map(|b| std::mem::take(&mut *lock(b))).collect());
         self.meet(operation, Some(root))?;
+        Ok(found)
+    }
+
+    fn all_to_all(&self, blocks: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+        let operation = "an exchange of blocks";
+        *lock(&self.shared.mail[self.rank]) = blocks;
+        self.meet(operation, None)?;
+        let own = |mail: &Mutex<Vec<Vec<u8>>>| lock(mail).get_mut(self.rank).map(std::mem::take);
+        let found = self.shared.mail.iter().map(|mail| own(mail).unwrap_or_default()).collect();
+        // Before anyone puts new ones there, all have taken theirs.
+        self.meet(operation, None)?;
         Ok(found)
     }
 

@@ -251,6 +251,25 @@ impl Communicator {
         blocks.iter().enumerate().map(numbers).collect()
     }
 
+    /// Gives a block of bytes to each rank, in their order, and returns those that this rank gets, in the order of the ranks that they are from. Blocks
+    /// may differ in length, be empty, and be longer than what a call of MPI counts.
+    ///
+    /// # Errors
+    /// [`CommError::Argument`], at every rank, if one does not have a block for each rank; a rank that is gone; what MPI says.
+    pub fn all_to_all(&self, blocks: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+        let mut odd = [i64::from(blocks.len() != self.size())];
+        self.0.reduce(&mut odd, Combine::Max)?;
+        if odd[0] == 0 {
+            return self.0.all_to_all(blocks);
+        }
+        Err(CommError::Argument {
+            rank: self.rank(),
+            what: "the number of blocks to be exchanged",
+            value: blocks.len().to_string(),
+            expected: "that of ranks, at every rank",
+        })
+    }
+
     /// Waits until all ranks are here.
     ///
     /// # Errors

@@ -9,6 +9,8 @@ use super::Communicator;
 use super::error::{CommError, Result};
 use super::transport::{Combine, Transport};
 
+mod exchange;
+
 /// Numbers that are combined in one call. Counts of MPI are ints, and what is combined takes a copy.
 const MOST_NUMBERS: usize = 1 << 20;
 
@@ -280,6 +282,10 @@ impl Transport for Mpi {
             }
             Ok(Some(blocks))
         })
+    }
+
+    fn all_to_all(&self, blocks: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+        self.with(|comm| self.exchange(comm, &blocks))
     }
 
     fn barrier(&self) -> Result<()> {

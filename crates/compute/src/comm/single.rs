@@ -36,6 +36,10 @@ impl Transport for Single {
         Ok(Some(vec![block.to_vec()]))
     }
 
+    fn all_to_all(&self, blocks: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+        Ok(blocks)
+    }
+
     fn barrier(&self) -> Result<()> {
         Ok(())
     }

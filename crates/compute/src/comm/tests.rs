@@ -109,6 +109,30 @@ fn blocks_come_in_the_order_of_the_ranks() {
 }
 
 #[test]
+fn blocks_are_exchanged() {
+    let for_rank = |from: usize, to: usize| vec![(16 * from + to) as u8; (from * to) % 7 * 1000];
+    for size in 1..6 {
+        let found = all(size, |ranks| {
+            let rank = ranks.rank();
+            let turn = || {
+                let blocks = (0..size).map(|to| for_rank(rank, to)).collect();
+                ranks.all_to_all(blocks).unwrap()
+            };
+            [turn(), turn()]
+        });
+        for (rank, found) in found.into_iter().enumerate() {
+            let expected: Vec<_> = (0..size).map(|from| for_rank(from, rank)).collect();
+            assert!(found.iter().all(|found| *found == expected));
+        }
+        // One that has not a block for each rank is an error for all.
+        let odd = all(size, |ranks| {
+            ranks.all_to_all(vec![vec![1]; size + usize::from(ranks.is_first())])
+        });
+        assert!(odd.iter().all(|e| matches!(e, Err(CommError::Argument { .. }))), "{odd:?}");
+    }
+}
+
+#[test]
 fn roots_give_what_they_have() {
     // More than what is converted at a time.
     let image: Vec<f32> = (0..PIECE / 4 + 5).map(|i| i as f32).collect();

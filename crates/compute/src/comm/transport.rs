@@ -66,6 +66,13 @@ pub trait Transport: Debug + Send + Sync {
     /// [`CommError`].
     fn gather(&self, block: &[u8], root: usize) -> Result<Option<Vec<Vec<u8>>>>;
 
+    /// Gives a block of bytes to each rank, in their order, and returns those that this rank gets, in the order of the ranks that they are from.
+    /// Blocks may differ in length, and are there for each rank.
+    ///
+    /// # Errors
+    /// [`CommError`].
+    fn all_to_all(&self, blocks: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>>;
+
     /// Waits until all ranks are here.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 //! What is compared (images at a scale, X-rays, images spread over machines) and how the minimum is found
 //! know nothing of each other.
 
+pub mod distributed;
 pub mod objective;
 pub mod optimiser;
 pub(crate) mod pose;

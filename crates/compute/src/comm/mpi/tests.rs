@@ -143,6 +143,18 @@ fn work() {
     }
     assert_eq!(ranks.all_gather(&block(rank)).unwrap(), expected);
 
+    // Blocks for each rank: none, of other lengths, and of several pieces.
+    let for_rank = |from: usize, to: usize| vec![(16 * from + to) as u8; from * to * 411];
+    for _ in 0..2 {
+        let blocks = (0..size).map(|to| for_rank(rank, to)).collect();
+        let found = ranks.all_to_all(blocks).unwrap();
+        assert_eq!(found, (0..size).map(|from| for_rank(from, rank)).collect::<Vec<_>>());
+    }
+    if size > 1 {
+        let odd = vec![Vec::new(); if rank == 0 { size + 1 } else { size }];
+        assert!(matches!(ranks.all_to_all(odd), Err(CommError::Argument { .. })));
+    }
+
     // A failure of one rank is that of all; nobody waits.
     let own = if rank + 1 == size {
         Err(CommError::Unavailable("a.nii: no such file".into()))

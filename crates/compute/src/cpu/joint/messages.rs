@@ -37,11 +37,11 @@ pub(super) fn send(
     let of_ranks: Vec<_> = (0..ranks).map(|r| limits(&sending.owners.cells(r))).collect();
     let all = everywhere(rule);
     let rows = Rows::new(fixed.part, cpu.threads());
-    let (bins, len) = (fixed.bins.as_slice(), fixed.part.dims[0]);
+    let bins = fixed.bins.as_slice();
     let lists = cpu.try_collect(rows.tasks, |task| {
         let mut lists: Vec<List> = (0..ranks).map(|_| List::default()).collect();
         let (mut left, mut result) = (Left::default(), Ok(()));
-        rows.each(task, |pixel| {
+        rows.each(task, |pixel, len| {
             let row = Row::new(&rule.map, pixel);
             let at = fixed.block.place(pixel);
             let inside = within(row.start, row.step, len, &all);

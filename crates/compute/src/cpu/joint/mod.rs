@@ -216,10 +216,10 @@ impl Joint for Cpu {
         let pass = Pass::new(self, rule, wide, check_table(table)?);
         let sources: Vec<_> = bricks.iter().map(|brick| source(rule, brick)).collect();
         let rows = Rows::new(fixed.part, self.threads());
-        let (bins, len) = (fixed.bins.as_slice(), fixed.part.dims[0]);
+        let bins = fixed.bins.as_slice();
         let found = self.try_collect(rows.tasks, |task| {
             let (mut tally, mut left) = (Tally::new(&pass)?, Left::default());
-            rows.each(task, |pixel| {
+            rows.each(task, |pixel, len| {
                 let row = Row::new(&rule.map, pixel);
                 let at = fixed.block.place(pixel);
                 let bins = &bins[at..at + len];

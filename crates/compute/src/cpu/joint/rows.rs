@@ -93,6 +93,9 @@ impl Left {
     }
 }
 
+/// Pixels of a row that are looked at before the next row is: in a turned image as many rows are read, whose lines of memory stay near for the next.
+const STRIP: usize = 512;
+
 /// The rows of a part of the fixed image, cut into tasks of neighbours.
 pub(super) struct Rows {
     part: Block,
@@ -108,12 +111,16 @@ impl Rows {
         Self { part, tasks: rows.min(tasks).min(most) }
     }
 
-    /// Calls `work` with the first pixel of every row of a task.
-    pub(super) fn each(&self, task: usize, mut work: impl FnMut([usize; 3])) {
+    /// Calls `work` with the first pixel and the number of pixels of pieces of the rows of a task.
+    pub(super) fn each(&self, task: usize, mut work: impl FnMut([usize; 3], usize)) {
         let rows = self.part.dims[1] * self.part.dims[2];
         let [x, y, z] = self.part.origin;
-        for row in crate::comm::balance::share(rows, self.tasks, task) {
-            work([x, y + row % self.part.dims[1], z + row / self.part.dims[1]]);
+        for strip in (0..self.part.dims[0]).step_by(STRIP) {
+            let len = STRIP.min(self.part.dims[0] - strip);
+            for row in crate::comm::balance::share(rows, self.tasks, task) {
+                let pixel = [x + strip, y + row % self.part.dims[1], z + row / self.part.dims[1]];
+                work(pixel, len);
+            }
         }
     }
 }

@@ -1,0 +1,89 @@
+//! Direct reads of the memory of the device that has the pixels.
+
+use super::{Held, JointSums, Strategy, with_bricks};
+use std::any::Any;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use voxalign_compute::Device;
+use voxalign_compute::comm::{CommError, Communicator, Result};
+use voxalign_compute::ops::joint::{Brick, JointRule, Pixel, Pixels};
+
+/// The moving block of every rank on its device, and reads of all of them by all.
+pub struct Peer<D: Device, P: Pixel> {
+    held: Held<D, P>,
+    /// Those of all ranks.
+    moving: Vec<Arc<D::Buffer<P>>>,
+}
+
+impl<D: Device, P: Pixel> Peer<D, P> {
+    /// With what a plan of [`StrategyKind::Peer`](super::StrategyKind::Peer) names. All ranks call it.
+    ///
+    /// # Errors
+    /// [`CommError::Unavailable`], at every rank, where ranks are not threads of one process.
+    pub fn new(ranks: &Communicator, held: Held<D, P>) -> Result<Self> {
+        // What others read has to be there.
+        ranks.agree(held.device.synchronize().map_err(CommError::from))?;
+        let moving = exchange(ranks, &held.moving)?;
+        Ok(Self { held, moving })
+    }
+}
+
+impl<D: Device, P: Pixel> Strategy for Peer<D, P> {
+    fn name(&self) -> &'static str {
+        "peer"
+    }
+
+    fn sums(
+        &self,
+        ranks: &Communicator,
+        rule: &JointRule,
+        table: Option<&[i32]>,
+    ) -> Result<JointSums> {
+        let plan = &self.held.plan;
+        let dims = plan.moving_blocks.dims();
+        let mut bricks = vec![self.held.own()];
+        for (rank, moving) in self.moving.iter().enumerate().filter(|&(r, _)| r != plan.rank) {
+            let brick = Brick::new(plan.moving_of(rank), dims, Pixels::on_device::<P>(&**moving));
+            bricks.push(brick.within(plan.moving_blocks.cells(rank)));
+        }
+        with_bricks(ranks, &self.held, rule, table, &bricks)
+    }
+}
+
+type Shelf = HashMap<u64, Arc<dyn Any + Send + Sync>>;
+
+fn shelf() -> MutexGuard<'static, Shelf> {
+    static SHELF: LazyLock<Mutex<Shelf>> = LazyLock::new(Mutex::default);
+    SHELF.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A number that this process alone has.
+fn process() -> u64 {
+    static PROCESS: LazyLock<u64> = LazyLock::new(|| RandomState::new().build_hasher().finish());
+    *PROCESS
+}
+
+/// Gives all ranks what each of them has, where they share memory.
+fn exchange<T: Any + Send + Sync>(ranks: &Communicator, own: &Arc<T>) -> Result<Vec<Arc<T>>> {
+    let key = {
+        let mut shelf = shelf();
+        let key = (0..).find(|key| !shelf.contains_key(key)).unwrap_or(u64::MAX);
+        shelf.insert(key, Arc::clone(own) as Arc<dyn Any + Send + Sync>);
+        key
+    };
+    let found = ranks.all_gather(&[process(), key]).and_then(|keys| {
+        let of = |key: &Vec<u64>| match key[..] {
+            [other, key] if other == process() => {
+                shelf().get(&key).cloned().and_then(|found| found.downcast().ok())
+            }
+            _ => None,
+        };
+        let all: Option<Vec<Arc<T>>> = keys.iter().map(of).collect();
+        let elsewhere = "ranks read each other's memory where they are threads of one process with devices of one kind; \
+                         use the strategy halo or list";
+        ranks.agree(all.ok_or_else(|| CommError::Unavailable(elsewhere.into())))
+    });
+    shelf().remove(&key);
+    found
+}
