@@ -3,6 +3,7 @@
 use crate::compare::{CompareError, same_grid};
 use std::fmt::{self, Display, Formatter};
 use thiserror::Error;
+use voxalign_compute::comm::CommError;
 use voxalign_compute::error::ComputeError;
 use voxalign_elasticity::ElasticityError;
 use voxalign_image::memory::OutOfMemory;
@@ -65,6 +66,9 @@ pub enum RegisterError {
     /// An operator failed.
     #[error(transparent)]
     Compute(#[from] ComputeError),
+    /// Ranks cannot go on together.
+    #[error(transparent)]
+    Comm(#[from] CommError),
     /// Images or label maps cannot be compared.
     #[error(transparent)]
     Compare(#[from] CompareError),

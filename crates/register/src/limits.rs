@@ -70,6 +70,9 @@ limits! {
         /// The least information that images share within their tissue, nats: noise or a plain shape can be
         /// deformed to any outline, not to what is within it.
         information: f64 = 0.17,
+        /// The same where the transform is next to an affine map under which the images agree (0 or more): [how far from it](crate::diffeo::DeformationEvidence::bent) at
+        /// most, and the information. What hardly bends proves its inside as an affine map does.
+        unbent: (f64, f64) = (0.03, 0.1),
         /// The most harmonic energy for each nat of it.
         energy_per_information: f64 = 2.0,
         /// The least fraction of the information under the best affine transform that a deformation keeps.

@@ -365,7 +365,10 @@ impl Inputs {
         }
         let energy = measures.harmonic_energy_of_object(grids[0].len()).filter(|_| pulls.images);
         let earns = energy.and_then(|energy| after.earns(energy));
-        verdict = verdict.with(after.worth(worse, remedy)).with(after.agrees()).with(earns);
+        verdict = verdict
+            .with(after.worth(worse, remedy))
+            .with(after.agrees(evidence.as_ref()))
+            .with(earns);
         if pulls.images && pulls.points {
             verdict = verdict.with(after.pays(before));
         }

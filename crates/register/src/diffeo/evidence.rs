@@ -100,6 +100,7 @@ fn nearest(start: &Affine, whole: &Transform, points: &[Vector3<f64>]) -> (Affin
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scores::{Agreement, Scores};
     use voxalign_image::{Displacement, Grid, Matrix3, VectorField, Volume};
 
     const SIZE: usize = 40;
@@ -185,5 +186,24 @@ mod tests {
         let failed: Vec<Check> = bent.checks(false).into_iter().filter(|c| !c.passed).collect();
         assert!(failed.len() == 1 && failed[0].name.contains("tissue under"), "{failed:?}");
         assert!(bent.checks(true).iter().all(|c| c.passed));
+    }
+
+    /// What hardly bends is held to less information, where its images agree without bending.
+    #[test]
+    fn little_information_is_enough_where_nothing_bends() {
+        let none = Affine::identity();
+        let of = |seeds| DeformationEvidence::new(&seen(seeds), &none, &Transform::identity());
+        let (same, other) = (of([1.0, 1.0]), of([1.0, 5.0]));
+        let scores = |information: f64| {
+            let agreement = Agreement { information, object: 9000, voxels: 8000, plain: false };
+            Scores { agreement: Some(agreement), ..Scores::default() }
+        };
+        let passes = |information: f64, evidence: Option<&DeformationEvidence>| {
+            scores(information).agrees(evidence).unwrap().passed
+        };
+        assert!(other.straight.agreement() < 0.0, "{other:?}");
+        assert!(passes(0.12, Some(&same)) && !passes(0.08, Some(&same)));
+        assert!(!passes(0.12, Some(&other)) && !passes(0.12, None) && passes(0.18, None));
+        assert!(!passes(0.12, Some(&DeformationEvidence { bent: 0.05, ..same })));
     }
 }

@@ -30,6 +30,7 @@ mod rescue;
 mod result;
 mod rotations;
 mod scales;
+pub mod spread;
 mod stages;
 mod start;
 mod thinned;

@@ -42,7 +42,7 @@ pub(super) struct Problem<D: Device> {
 }
 
 /// The freedom that a number of degrees of freedom means.
-fn freedom_of(dof: usize, flat: bool) -> Result<Freedom> {
+pub(super) fn freedom_of(dof: usize, flat: bool) -> Result<Freedom> {
     match (dof, flat) {
         (3, true) | (6, false) => Ok(Freedom::Rigid),
         (4 | 7, true) | (7, false) => Ok(Freedom::Similarity),
@@ -54,7 +54,7 @@ fn freedom_of(dof: usize, flat: bool) -> Result<Freedom> {
 }
 
 /// Refuses images of different dimension, and such as are flat along another axis than the last.
-fn check_dimensions(fixed: &Grid, moving: &Grid) -> Result<()> {
+pub(super) fn check_dimensions(fixed: &Grid, moving: &Grid) -> Result<()> {
     let dimensions = |g: &Grid| if g.is_2d() { 2 } else { 3 };
     if dimensions(fixed) != dimensions(moving) {
         let (fixed, moving) = (dimensions(fixed), dimensions(moving));

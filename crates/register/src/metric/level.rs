@@ -282,24 +282,27 @@ impl<D: Device> Level<D> {
         Ok(evaluations)
     }
 
-    /// Carries a derivative in the index map to one in the world transform: the index map is
-    /// `V T U` with `U` fixed index to world and `V` moving world to index, so that
-    /// `dC/dT = V^T (dC/dA) U^T` (with `U` homogeneous).
     fn to_world(&self, of_map: &[f64; 12]) -> [f64; 12] {
-        let v = &self.moving_grid.to_index().matrix;
-        let u = self.fixed_grid.to_world();
-        let g = nalgebra::Matrix3x4::from_row_slice(of_map);
-        let left = v.transpose() * g;
-        let mut out = [0.0; 12];
-        for r in 0..3 {
-            for c in 0..3 {
-                out[4 * r + c] = (0..3).map(|k| left[(r, k)] * u.matrix[(c, k)]).sum::<f64>()
-                    + left[(r, 3)] * u.offset[c];
-            }
-            out[4 * r + 3] = left[(r, 3)];
-        }
-        out
+        to_world(of_map, [&self.fixed_grid, &self.moving_grid])
     }
+}
+
+/// Carries a derivative in the map from indices of the fixed to those of the moving image to one in the world transform: the index map is `V T U`
+/// with `U` fixed index to world and `V` moving world to index, so that `dC/dT = V^T (dC/dA) U^T` (with `U` homogeneous).
+pub(crate) fn to_world(of_map: &[f64; 12], [fixed, moving]: [&Grid; 2]) -> [f64; 12] {
+    let v = &moving.to_index().matrix;
+    let u = fixed.to_world();
+    let g = nalgebra::Matrix3x4::from_row_slice(of_map);
+    let left = v.transpose() * g;
+    let mut out = [0.0; 12];
+    for r in 0..3 {
+        for c in 0..3 {
+            out[4 * r + c] = (0..3).map(|k| left[(r, k)] * u.matrix[(c, k)]).sum::<f64>()
+                + left[(r, 3)] * u.offset[c];
+        }
+        out[4 * r + 3] = left[(r, 3)];
+    }
+    out
 }
 
 impl<D: Device> Objective for Level<D> {

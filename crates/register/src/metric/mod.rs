@@ -6,4 +6,5 @@ pub mod level;
 pub mod range;
 pub mod reference;
 
+pub(crate) use level::to_world;
 pub use level::{Level, LevelSettings};

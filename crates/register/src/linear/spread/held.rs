@@ -10,11 +10,11 @@ use crate::search::distributed::{
     Halo, Held, List, Peer, Plan, Replicated, Strategy, StrategyKind,
 };
 use std::sync::Arc;
-use voxalign_compute::{Device, HostBuffer};
 use voxalign_compute::comm::Communicator;
 use voxalign_compute::ops::joint::{
     Block, FixedBins, FixedPointMap, JointRule, MovingBins, NO_SAMPLE, Pixel,
 };
+use voxalign_compute::{Device, HostBuffer};
 use voxalign_image::memory;
 
 /// Images at a scale, in blocks on the devices of all ranks.
@@ -38,7 +38,9 @@ pub(super) fn held<D: Device>(
     let dims = [&input.fixed.scales()[scales.fixed], &input.moving.scales()[scales.moving]]
         .map(|grid| grid.dims());
     let rank = [ranks.rank(), ranks.size()];
-    let plan = ranks.agree(Plan::new(options.strategy, dims, rank, options.blocks).map_err(RegisterError::from))?;
+    let plan = ranks.agree(
+        Plan::new(options.strategy, dims, rank, options.blocks).map_err(RegisterError::from),
+    )?;
     let own = ranks.agree(Own::read(input, scales, &plan))?;
     let fixed = own.count_fixed(input.fixed.is_wide()).of_all(ranks)?;
     let moving = own.count_moving(input.moving.is_wide(), &plan).of_all(ranks)?;
@@ -181,7 +183,8 @@ impl<D: Device> Parts<'_, D> {
         for z in 0..dims[2] {
             for y in (0..dims[1]).step_by(rows) {
                 let size = [dims[0], rows.min(dims[1] - y), 1];
-                let strip = self.input.moving.read(self.scale, &Block { origin: [0, y, z], dims: size })?;
+                let strip =
+                    self.input.moving.read(self.scale, &Block { origin: [0, y, z], dims: size })?;
                 let strip = P::of(&strip);
                 whole[done..done + strip.len()].copy_from_slice(strip);
                 done += strip.len();

@@ -15,6 +15,8 @@ mod ranges;
 mod register;
 mod scales;
 mod source;
+#[cfg(test)]
+mod tests;
 
 pub use objective::SpreadObjective;
 pub use options::{SpreadOptions, SpreadResult};

@@ -28,7 +28,7 @@ pub struct SpreadObjective<'a> {
 }
 
 impl SpreadObjective<'_> {
-    fn index_map(&self, map: &Affine) -> Result<FixedPointMap> {
+    pub(super) fn index_map(&self, map: &Affine) -> Result<FixedPointMap> {
         let [fixed, moving] = self.grids;
         let between = fixed.to_world().then(map).then(moving.to_index());
         Ok(FixedPointMap::new(&between.rows())?)

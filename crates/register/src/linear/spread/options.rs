@@ -1,6 +1,6 @@
 //! Options of a registration of images that are spread over ranks, and what it gives.
 
-use crate::error::{Result, RegisterError};
+use crate::error::{RegisterError, Result};
 use crate::linear::{AffineOptions, AffineResult};
 use crate::search::StageRecord;
 use crate::search::distributed::{ListOptions, StrategyKind, Traffic};
@@ -9,6 +9,7 @@ use crate::similarity::Similarity;
 use crate::verdict::Verdict;
 use voxalign_compute::ops::joint::{BlockRule, MOST_BINS, PixelsPerThread, Window};
 use voxalign_image::Affine;
+use voxalign_options::Choice;
 
 /// How images that are spread over ranks are registered.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,11 +50,19 @@ impl SpreadOptions {
             Similarity::Mi(_) | Similarity::Nmi(_) => self.similarity.bins().unwrap_or_default(),
             _ => {
                 let name = self.similarity.name().to_owned();
-                return Err(RegisterError::option("cost", name, "for images that are spread over ranks give mi or nmi"));
+                return Err(RegisterError::option(
+                    "cost",
+                    name,
+                    "for images that are spread over ranks give mi or nmi",
+                ));
             }
         };
         if !(2..=MOST_BINS).contains(&bins) {
-            return Err(RegisterError::option("bins", bins, "for images that are spread over ranks give 2 to 128"));
+            return Err(RegisterError::option(
+                "bins",
+                bins,
+                "for images that are spread over ranks give 2 to 128",
+            ));
         }
         Ok(bins)
     }

@@ -26,7 +26,7 @@ impl Counts {
 
     /// Those of all ranks.
     pub(super) fn of_all(mut self, ranks: &Communicator) -> Result<Self> {
-        ranks.all_reduce_sum(&mut self.0).map_err(voxalign_compute::ComputeError::from)?;
+        ranks.all_reduce_sum(&mut self.0)?;
         Ok(self)
     }
 
@@ -45,15 +45,9 @@ impl Counts {
     /// one value, which tells nothing.
     pub(super) fn range(&self) -> Option<(u16, u16)> {
         let most = self.total() / OUTSIDE;
-        let end = |values: &mut dyn Iterator<Item = (usize, &i64)>| {
-            let mut passed = 0;
-            values.find(|(_, n)| {
-                passed += **n as u64;
-                passed > most
-            })
-        };
-        let low = end(&mut self.0.iter().enumerate())?.0 as u16;
-        let high = end(&mut self.0.iter().enumerate().rev())?.0 as u16;
+        let counts = || self.0.iter().map(|&n| n as u64);
+        let low = passed(counts(), most)? as u16;
+        let high = (self.0.len() - 1 - passed(counts().rev(), most)?) as u16;
         if low < high {
             return Some((low, high));
         }
@@ -62,6 +56,15 @@ impl Counts {
         let (low, high) = (some().next()?, some().next_back()?);
         (low < high).then_some((low, high))
     }
+}
+
+/// The first place up to which there are more than so many.
+fn passed(mut counts: impl Iterator<Item = u64>, most: u64) -> Option<usize> {
+    let mut sum = 0;
+    counts.position(|n| {
+        sum += n;
+        sum > most
+    })
 }
 
 #[cfg(test)]

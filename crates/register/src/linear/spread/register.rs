@@ -1,27 +1,30 @@
 //! From the coarse scale to full resolution.
 
+use super::super::plan::Until;
+use super::super::problem::{check_dimensions, freedom_of};
+use super::super::start::slice_frame;
 use super::held::{Spread, held};
 use super::objective::SpreadObjective;
 use super::options::{SpreadOptions, SpreadResult};
 use super::scales::{self, Scales};
 use super::source::ImageBlocks;
-use super::super::plan::Until;
-use super::super::problem::{check_dimensions, freedom_of};
-use super::super::start::slice_frame;
-use crate::error::{RegisterError, Result, Role};
-use crate::linear::{AffineInput, AffineOptions, AffineResult, Init, Rescue, Search, register_affine};
+use crate::error::{RegisterError, Result};
+use crate::linear::{
+    AffineInput, AffineOptions, AffineResult, Init, Rescue, Search, register_affine,
+};
 use crate::metric::level::of_sums;
 use crate::progress::Progress;
 use crate::search::distributed::Traffic;
 use crate::search::pose::{Freedom, Model, Pose};
 use crate::search::stage::{Stage, begin};
 use crate::search::{Objective, StageRecord};
-use crate::similarity::{Formula, CostAndDerivatives};
+use crate::similarity::{CostAndDerivatives, Formula};
 use crate::verdict::{Check, Remedy, Verdict};
 use voxalign_compute::Device;
 use voxalign_compute::comm::Communicator;
 use voxalign_compute::ops::joint::Block;
 use voxalign_image::{Affine, Grid, Matrix3, Volume, memory};
+use voxalign_options::Choice;
 
 /// How exact a refinement is, in pixels of its scale: where a scale follows, and at the last one.
 const EXACT: [f64; 2] = [0.1, 0.02];
@@ -53,7 +56,11 @@ pub fn register_spread<D: Device>(
     let flat = finest[0].is_2d();
     let freedom = freedom_of(options.affine.dof, flat)?;
     let Formula::Joint(cost) = of_sums(&options.similarity)?.formula else {
-        return Err(RegisterError::option("cost", options.similarity.name().to_owned(), "give mi or nmi"));
+        return Err(RegisterError::option(
+            "cost",
+            options.similarity.name().to_owned(),
+            "give mi or nmi",
+        ));
     };
     let plan = scales::plan(fixed.scales(), moving.scales());
     let whole = match ranks.is_first() {
@@ -70,7 +77,8 @@ pub fn register_spread<D: Device>(
         let spread = held(device, ranks, input, scales, (options, bins))?;
         let objective = objective(ranks, &spread, cost, grids);
         let last = index + 1 == count;
-        let refined = refine(&objective, &model, (pose, freedom), (index, count), options, progress)?;
+        let refined =
+            refine(&objective, &model, (pose, freedom), (index, count), options, progress)?;
         pose = refined.pose;
         if last {
             costs = [refined.record.cost_start, refined.record.cost_end];
@@ -81,7 +89,10 @@ pub fn register_spread<D: Device>(
     }
     let transform = model.affine(&pose);
     let corners = finest[0].corners();
-    let moved = corners.map(|p| (transform.apply(p) - start.apply(p)).norm()).into_iter().fold(0.0, f64::max);
+    let moved = corners
+        .map(|p| (transform.apply(p) - start.apply(p)).norm())
+        .into_iter()
+        .fold(0.0, f64::max);
     let verdict = match &whole {
         Some(_) => Some(judged(device, input, plan.whole, &options.affine, transform, costs)),
         None => None,
@@ -107,8 +118,9 @@ fn images(input: SpreadInput<'_>, scales: Scales) -> Result<[Volume<f32>; 2]> {
     let read = |from: &dyn ImageBlocks, scale: usize| {
         let grid = from.scales()[scale].clone();
         let pixels = from.read(scale, &Block::whole(grid.dims()))?;
-        let values = memory::collected(pixels.values().map(f32::from)).map_err(RegisterError::from)?;
-        Ok::<_, RegisterError>(Volume::from_vec(grid, values)?)
+        let values =
+            memory::collected(pixels.values().map(f32::from)).map_err(RegisterError::from)?;
+        Ok::<_, RegisterError>(Volume::new(grid, values)?)
     };
     Ok([read(input.fixed, scales.fixed)?, read(input.moving, scales.moving)?])
 }
@@ -116,9 +128,11 @@ fn images(input: SpreadInput<'_>, scales: Scales) -> Result<[Volume<f32>; 2]> {
 /// The mask of the fixed image at that scale.
 fn mask(input: SpreadInput<'_>, scale: usize) -> Result<Option<Volume<f32>>> {
     let grid = input.fixed.scales()[scale].clone();
-    let Some(inside) = input.fixed.mask(scale, &Block::whole(grid.dims()))? else { return Ok(None) };
+    let Some(inside) = input.fixed.mask(scale, &Block::whole(grid.dims()))? else {
+        return Ok(None);
+    };
     let values = memory::collected(inside.into_iter().map(|v| f32::from(v != 0)))?;
-    Ok(Some(Volume::from_vec(grid, values)?))
+    Ok(Some(Volume::new(grid, values)?))
 }
 
 /// The search of whole images at a coarse scale.
@@ -169,7 +183,7 @@ fn model([fixed, moving]: [&Grid; 2]) -> Model {
 }
 
 /// What is compared at a scale.
-fn objective<'a>(
+pub(super) fn objective<'a>(
     ranks: &'a Communicator,
     spread: &'a Spread,
     cost: fn(&[f64], usize) -> CostAndDerivatives,
@@ -179,6 +193,19 @@ fn objective<'a>(
     let full = (spread.samples as f64).min(grids[1].len() as f64 * ratio).max(1.0);
     let (strategy, rule, wide) = (&*spread.strategy, spread.rule, spread.wide);
     SpreadObjective { ranks, strategy, rule, wide, cost, grids, full }
+}
+
+/// Images at the finest scale, and what is compared.
+#[cfg(test)]
+pub(super) fn at_finest<D: Device>(
+    device: &D,
+    ranks: &Communicator,
+    input: SpreadInput<'_>,
+    options: &SpreadOptions,
+) -> Result<(Spread, fn(&[f64], usize) -> CostAndDerivatives)> {
+    let Formula::Joint(cost) = of_sums(&options.similarity)?.formula else { unreachable!() };
+    let scales = Scales { fixed: 0, moving: 0 };
+    Ok((held(device, ranks, input, scales, (options, options.bins()?))?, cost))
 }
 
 /// A pose that was refined at a scale.

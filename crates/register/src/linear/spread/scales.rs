@@ -23,7 +23,11 @@ pub(super) struct ScalePlan {
 /// The side of a square or cube as large as a pixel, mm.
 fn side(grid: &Grid) -> f64 {
     let spacing = grid.spacing();
-    if grid.is_2d() { (spacing[0] * spacing[1]).sqrt() } else { spacing.iter().product::<f64>().cbrt() }
+    if grid.is_2d() {
+        (spacing[0] * spacing[1]).sqrt()
+    } else {
+        spacing.iter().product::<f64>().cbrt()
+    }
 }
 
 /// The scale with the pixels that are most alike in size to those of this one, of several the finest.
@@ -36,13 +40,13 @@ fn nearest(of: &[Grid], to: &Grid) -> usize {
 /// pixels get smaller by factors of at least 1.5, so that scales that hardly differ are not all compared.
 pub(super) fn plan(fixed: &[Grid], moving: &[Grid]) -> ScalePlan {
     let most = WHOLE[usize::from(!fixed[0].is_2d())];
-    let small = |grids: &[Grid]| grids.iter().position(|g| g.len() <= most).unwrap_or(grids.len() - 1);
+    let small =
+        |grids: &[Grid]| grids.iter().position(|g| g.len() <= most).unwrap_or(grids.len() - 1);
     let whole = Scales { fixed: small(fixed), moving: small(moving) };
     let mut finer: Vec<Scales> = Vec::new();
     for scale in 0..=whole.fixed {
-        let is_apart = finer.last().is_none_or(|last| {
-            side(&fixed[scale]) >= 1.5 * side(&fixed[last.fixed])
-        });
+        let is_apart =
+            finer.last().is_none_or(|last| side(&fixed[scale]) >= 1.5 * side(&fixed[last.fixed]));
         // The last scale before whole images is compared again, by the same measure as the finer ones.
         if is_apart {
             finer.push(Scales { fixed: scale, moving: nearest(moving, &fixed[scale]) });
@@ -73,8 +77,9 @@ mod tests {
         let moving = pyramid([32768, 32768, 1], 0.002, 8);
         let found = plan(&fixed, &moving);
         assert_eq!(found.whole, Scales { fixed: 6, moving: 5 });
-        let expected: Vec<Scales> =
-            [(6, 5), (5, 4), (4, 3), (3, 2), (2, 1), (1, 0), (0, 0)].map(|(fixed, moving)| Scales { fixed, moving }).into();
+        let expected: Vec<Scales> = [(6, 5), (5, 4), (4, 3), (3, 2), (2, 1), (1, 0), (0, 0)]
+            .map(|(fixed, moving)| Scales { fixed, moving })
+            .into();
         assert_eq!(found.finer, expected);
     }
 
