@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use super::{
-    BrickCell, COUNTING, Cuda, CudaBuffer, JointBins, JointMap, JointPart, PixelCell, SUMMING,
+    COUNTING, Cuda, CudaBuffer, JointBins, JointBrick, JointMap, JointPart, PixelCell, SUMMING,
     Shape, WAVES, coordinates, macros, number, own_pixels,
 };
 use crate::cuda::declare::{In, Out};
@@ -44,11 +44,11 @@ kernels! { MESSAGES = "joint/messages.cu";
         owners: JointOwners, total: u64, slots: &mut [u32], counts: &[u32], words: &mut [u32], bytes: &mut [u8],
     );
     fn joint_receive_counts[512](
-        bins: JointBins, bricks: &[BrickCell], own: &[PixelCell], structures: u32, words: &[u32], bytes: &[u8],
+        bins: JointBins, brick: JointBrick, own: &[PixelCell], structures: u32, words: &[u32], bytes: &[u8],
         n: u64, most: u32, copies: u32, out: &mut [u64],
     );
     fn joint_receive_slopes[256](
-        bins: JointBins, bricks: &[BrickCell], own: &[PixelCell], structures: u32, words: &[u32], bytes: &[u8],
+        bins: JointBins, brick: JointBrick, own: &[PixelCell], structures: u32, words: &[u32], bytes: &[u8],
         n: u64, most: u32, slopes: &[i32], out: &mut [u64],
     );
 }
@@ -160,9 +160,8 @@ impl Cuda {
             return Ok(());
         }
         let program = &PROGRAMS[number(rule, wide)];
-        let descriptors = self.descriptors(rule, std::slice::from_ref(brick))?;
-        let bricks = In::<BrickCell>::cast(&descriptors);
         let (bins, own) = (JointBins::new(rule, wide), own_pixels(Some(brick)));
+        let there = self.brick(rule, brick)?;
         let structures = u32::from(layout == MessageLayout::Structures);
         let (bytes, n) = (In::<u8>::cast(words), count as u64);
         let most = rule.at_once(table.is_some());
@@ -174,7 +173,7 @@ impl Cuda {
         unsafe {
             match table {
                 Some(table) => program.joint_receive_slopes(
-                    self, shape, bins, bricks, own, structures, words, bytes, n, most, table, out,
+                    self, shape, bins, there, own, structures, words, bytes, n, most, table, out,
                 ),
                 None => {
                     let copies = self.tables(rule);
@@ -183,7 +182,7 @@ impl Cuda {
                         self,
                         shape,
                         bins,
-                        bricks,
+                        there,
                         own,
                         structures,
                         words,

@@ -46,8 +46,22 @@ plain! {
     }
 }
 
+plain! {
+    /// A block of moving pixels: their address, the distances of rows and planes, the first pixel, and the coordinates that it
+    /// answers for.
+    struct JointBrick {
+        pixels: u64,
+        row: u64,
+        plane: u64,
+        origin: [u32; 3],
+        low: [u32; 3],
+        high: [u32; 3],
+        padding: u32,
+    }
+}
+
 cells! {
-    /// What [`descriptors`] makes.
+    /// A [`JointBrick`], in words of 64 bits.
     BrickCell = "JointBrick";
     /// Pixels of 8 or 16 bits.
     PixelCell = "Pixel";
@@ -55,12 +69,12 @@ cells! {
 
 kernels! { JOINT = "joint/joint.cu";
     fn joint_count[512](
-        map: JointMap, bins: JointBins, part: JointPart, fixed: &[u8], bricks: &[BrickCell], count: u32,
-        own: &[PixelCell], side_x: u32, side_y: u32, most: u32, copies: u32, out: &mut [u64],
+        map: JointMap, bins: JointBins, part: JointPart, fixed: &[u8], first: JointBrick,
+        all: &[BrickCell], count: u32, own: &[PixelCell], side_x: u32, side_y: u32, most: u32, copies: u32, out: &mut [u64],
     );
     fn joint_slopes[256](
-        map: JointMap, bins: JointBins, part: JointPart, fixed: &[u8], bricks: &[BrickCell], count: u32,
-        own: &[PixelCell], side_x: u32, side_y: u32, most: u32, slopes: &[i32], out: &mut [u64],
+        map: JointMap, bins: JointBins, part: JointPart, fixed: &[u8], first: JointBrick,
+        all: &[BrickCell], count: u32, own: &[PixelCell], side_x: u32, side_y: u32, most: u32, slopes: &[i32], out: &mut [u64],
     );
 }
 
@@ -90,6 +104,17 @@ fn macros(number: usize) -> [(&'static str, i64); 3] {
 fn number(rule: &JointRule, wide: bool) -> usize {
     let bits = [wide, rule.axes() == 3, rule.window == Window::Cubic];
     bits.into_iter().enumerate().map(|(k, bit)| usize::from(bit) << k).sum()
+}
+
+impl JointBrick {
+    /// The same in memory, as kernels read it.
+    fn words(&self) -> [u64; 8] {
+        let pair = |a: u32, b: u32| u64::from(a) | u64::from(b) << 32;
+        let (o, l, h) = (self.origin, self.low, self.high);
+        let rest = [pair(o[0], o[1]), pair(o[2], l[0]), pair(l[1], l[2]), pair(h[0], h[1])];
+        let [a, b, c, d] = rest;
+        [self.pixels, self.row, self.plane, a, b, c, d, pair(h[2], self.padding)]
+    }
 }
 
 impl JointMap {
@@ -136,32 +161,27 @@ fn coordinates(rule: &JointRule, cells: &Block) -> [[u32; 3]; 2] {
 }
 
 impl Cuda {
-    /// The bricks as kernels read them, 64 bytes each: `JointBrick`.
-    fn descriptors(&self, rule: &JointRule, bricks: &[Brick<'_, Self>]) -> Result<CudaBuffer<u64>> {
-        let pair = |a: u32, b: u32| u64::from(a) | u64::from(b) << 32;
-        let mut words = Vec::with_capacity(8 * bricks.len());
-        for brick in bricks {
-            let pixels = &brick.pixels;
-            let address = match (pixels.bytes, pixels.words, pixels.host_bytes, pixels.host_words) {
-                (Some(bytes), ..) => bytes.reached_by(self)?,
-                (_, Some(words), ..) => words.reached_by(self)?,
-                (_, _, Some(bytes), _) => self.host_address(bytes)?,
-                (.., Some(words)) => self.host_address(words)?,
-                _ => 0,
-            };
-            let row = brick.stored.dims[0] as u64;
-            let [low, high] = coordinates(rule, &brick.cells);
-            let origin = brick.stored.origin.map(|o| o as u32);
-            words.extend([address, row, row * brick.stored.dims[1] as u64]);
-            words.extend([
-                pair(origin[0], origin[1]),
-                pair(origin[2], low[0]),
-                pair(low[1], low[2]),
-                pair(high[0], high[1]),
-                pair(high[2], 0),
-            ]);
-        }
-        self.upload_vec(words)
+    /// A brick as kernels take it.
+    fn brick(&self, rule: &JointRule, brick: &Brick<'_, Self>) -> Result<JointBrick> {
+        let pixels = &brick.pixels;
+        let address = match (pixels.bytes, pixels.words, pixels.host_bytes, pixels.host_words) {
+            (Some(bytes), ..) => bytes.reached_by(self)?,
+            (_, Some(words), ..) => words.reached_by(self)?,
+            (_, _, Some(bytes), _) => self.host_address(bytes)?,
+            (.., Some(words)) => self.host_address(words)?,
+            _ => 0,
+        };
+        let row = brick.stored.dims[0] as u64;
+        let [low, high] = coordinates(rule, &brick.cells);
+        Ok(JointBrick {
+            pixels: address,
+            row,
+            plane: row * brick.stored.dims[1] as u64,
+            origin: brick.stored.origin.map(|o| o as u32),
+            low,
+            high,
+            padding: 0,
+        })
     }
 
     /// Tables of a block in shared memory; none where not even one fits.
@@ -198,7 +218,13 @@ impl Joint for Cuda {
             return Ok(());
         }
         let program = &PROGRAMS[number(rule, wide)];
-        let descriptors = self.descriptors(rule, bricks)?;
+        let all = bricks.iter().map(|brick| self.brick(rule, brick)).collect::<Result<Vec<_>>>()?;
+        let first = all[0];
+        // The first passes by value.
+        let list = match all.len() {
+            1 => None,
+            _ => Some(self.upload_vec(all.iter().flat_map(JointBrick::words).collect())?),
+        };
         let threads = if table.is_some() { SUMMING } else { COUNTING };
         let [side_x, side_y] = rule.pixels_per_thread.sides();
         let tile = [32 * side_x, threads / 32 * side_y];
@@ -210,7 +236,7 @@ impl Joint for Cuda {
         let (count, own) = (bricks.len() as u32, own_pixels(bricks.first()));
         let is_one_of_ours = bricks.len() == 1 && bricks[0].pixels.is_on_device();
         let most = rule.at_once(table.is_some());
-        let bricks = In::<BrickCell>::cast(&descriptors);
+        let all = list.as_ref().map_or_else(In::none, In::<BrickCell>::cast);
         let out = Out::<u64>::cast(out);
         let (side_x, side_y) = (side_x as u32, side_y as u32);
         // SAFETY: pixels of the part are read in the block, which encloses it, those of samples in bricks that have the pixels of their
@@ -218,8 +244,8 @@ impl Joint for Cuda {
         unsafe {
             match table {
                 Some(table) => program.joint_slopes(
-                    self, shape, map, bins, part, fixed.bins, bricks, count, own, side_x, side_y,
-                    most, table, out,
+                    self, shape, map, bins, part, fixed.bins, first, all, count, own, side_x,
+                    side_y, most, table, out,
                 ),
                 None => {
                     let copies = self.tables(rule);
@@ -231,7 +257,8 @@ impl Joint for Cuda {
                         bins,
                         part,
                         fixed.bins,
-                        bricks,
+                        first,
+                        all,
                         count,
                         own,
                         side_x,

@@ -42,9 +42,7 @@ DEVICE void each_pixel(const JointMap& map, const JointPart& part, IN(u8) fixed,
 
 struct CountPixels {
     const JointBins& bins;
-    IN(JointBrick) bricks;
-    u32 count;
-    IN(Pixel) own;
+    const Bricks& bricks;
     SHARED_POINTER(i32) window;
     SHARED_POINTER(u32) table;
     INOUT(u64) out;
@@ -54,10 +52,9 @@ struct CountPixels {
     MEMBER void operator()(u32 bin, const i64* c) {
         Sample s;
         if (!sample_of(bins, c, s)) return;
-        const u32 b = brick_of(bricks, count, s);
-        if (b == count) return;
         Corners corners;
-        corners_of(bins, bricks, b, own, s, corners);
+        const u32 b = find_corners(bins, bricks, s, corners);
+        if (b == bricks.count) return;
         bool inside;
         add_count(bins, bin, place_of(bins, corners, inside), window, table, out, here);
         samples += 1;
@@ -74,15 +71,16 @@ struct FlushCounts {
 };
 
 // `copies` tables are in shared memory; none where they do not fit.
-KERNEL(joint_count, 512, JointMap map, JointBins bins, JointPart part, IN(u8) fixed, IN(JointBrick) bricks, u32 count,
-       IN(Pixel) own, u32 side_x, u32 side_y, u32 most, u32 copies, INOUT(u64) out) {
+KERNEL(joint_count, 512, JointMap map, JointBins bins, JointPart part, IN(u8) fixed, JointBrick first,
+       IN(JointBrick) all, u32 count, IN(Pixel) own, u32 side_x, u32 side_y, u32 most, u32 copies, INOUT(u64) out) {
     DYNAMIC_SHARED(u32, tables);
     SHARED(i32, window, 1024);
     clear_tables(copies * bins.entries, tables);
     if (CUBIC) make_window(false, window);
     __syncthreads();
     const u32 copy = copies ? threadIdx.x / WARP % copies : 0;
-    CountPixels work = {bins, bricks, count, own, window, tables + copy * bins.entries, out, copies != 0, 0, 0};
+    const Bricks bricks = {first, all, count, own};
+    CountPixels work = {bins, bricks, window, tables + copy * bins.entries, out, copies != 0, 0, 0};
     FlushCounts flush = {bins, copies, tables, out};
     each_pixel(map, part, fixed, side_x, side_y, most, work, flush);
     flush_tallies(work.samples, work.elsewhere, out, bins.entries);
@@ -90,9 +88,7 @@ KERNEL(joint_count, 512, JointMap map, JointBins bins, JointPart part, IN(u8) fi
 
 struct SlopePixels {
     const JointBins& bins;
-    IN(JointBrick) bricks;
-    u32 count;
-    IN(Pixel) own;
+    const Bricks& bricks;
     IN(i32) slopes;
     SHARED_POINTER(i32) window;
     i64* sums;
@@ -101,10 +97,9 @@ struct SlopePixels {
     MEMBER void operator()(u32 bin, const i64* c) {
         Sample s;
         if (!sample_of(bins, c, s)) return;
-        const u32 b = brick_of(bricks, count, s);
-        if (b == count) return;
         Corners corners;
-        corners_of(bins, bricks, b, own, s, corners);
+        const u32 b = find_corners(bins, bricks, s, corners);
+        if (b == bricks.count) return;
         add_slope(bins, corners, s, bin, slopes, window, sums);
         samples += 1;
         elsewhere += b != 0;
@@ -117,14 +112,15 @@ struct FlushSlopes {
     MEMBER void operator()() { flush_slopes(sums, out); }
 };
 
-KERNEL(joint_slopes, 256, JointMap map, JointBins bins, JointPart part, IN(u8) fixed, IN(JointBrick) bricks, u32 count,
-       IN(Pixel) own, u32 side_x, u32 side_y, u32 most, IN(i32) slopes, INOUT(u64) out) {
+KERNEL(joint_slopes, 256, JointMap map, JointBins bins, JointPart part, IN(u8) fixed, JointBrick first,
+       IN(JointBrick) all, u32 count, IN(Pixel) own, u32 side_x, u32 side_y, u32 most, IN(i32) slopes, INOUT(u64) out) {
     SHARED(i32, window, 1024);
     make_window(true, window);
     __syncthreads();
     i64 sums[OWN_SUMS];
     for (int k = 0; k < OWN_SUMS; ++k) sums[k] = 0;
-    SlopePixels work = {bins, bricks, count, own, slopes, window, sums, 0, 0};
+    const Bricks bricks = {first, all, count, own};
+    SlopePixels work = {bins, bricks, slopes, window, sums, 0, 0};
     FlushSlopes flush = {sums, out};
     each_pixel(map, part, fixed, side_x, side_y, most, work, flush);
     flush_tallies(work.samples, work.elsewhere, out, 2 * NUMBERS);

@@ -81,15 +81,19 @@ struct Corners { u32 v[1 << AXES], w[3]; };
 template <class Source>
 DEVICE void read_corners(const JointBins& bins, const JointBrick& brick, const Source& source, const Sample& s,
                          Corners& c) {
-    u64 cell[3], next[3] = {1, brick.row, brick.plane};
+    u32 cell[AXES];
+    u64 next[3] = {1, brick.row, brick.plane};
 #pragma unroll
-    for (int a = 0; a < 3; ++a) {
+    for (int a = 0; a < AXES; ++a) {
         const u32 m = cell_of(s.q[a], bins.moving[a]);
         c.w[a] = s.q[a] - (m << 8);
         cell[a] = m - brick.origin[a];
         if (bins.moving[a] == 1) next[a] = 0;
     }
-    const u64 first = cell[0] + brick.row * cell[1] + brick.plane * cell[2];
+    u64 first = cell[0] + (u64)(u32)brick.row * cell[1];
+#if AXES == 3
+    first += brick.plane * cell[2];
+#endif
 #pragma unroll
     for (u32 k = 0; k < 1u << AXES; ++k) {
         u64 at = first;
@@ -178,28 +182,35 @@ DEVICE void make_window(bool derivatives, SHARED_POINTER(i32) window) {
     for (u32 i = threadIdx.x; i < 256; i += blockDim.x) window_row(i, derivatives, window + 4 * i);
 }
 
-// Finds the first brick that has a sample: `count` where none has.
-DEVICE u32 brick_of(IN(JointBrick) bricks, u32 count, const Sample& s) {
-    u32 b = 0;
-    while (b < count) {
-        const JointBrick brick = bricks[b];
-        if (is_within(brick.low, brick.high, s)) break;
-        ++b;
-    }
-    return b;
-}
+// The first brick, which most samples are in, and the others.
+struct Bricks {
+    const JointBrick& first;
+    IN(JointBrick) all;
+    u32 count;
+    // The pixels of the first, where they are in a buffer of this device.
+    IN(Pixel) own;
+};
 
-// Reads the corners of a sample in a brick; `own` are the pixels of the first one, where they are in a buffer of this device.
-DEVICE void corners_of(const JointBins& bins, IN(JointBrick) bricks, u32 b, IN(Pixel) own, const Sample& s,
-                       Corners& corners) {
-    const JointBrick brick = bricks[b];
-    if (b == 0 && own != nullptr) {
-        const Here here = {own};
-        read_corners(bins, brick, here, s, corners);
-    } else {
+// Finds the first brick that has a sample, and reads the corners of its cell; the number of bricks where none has it.
+DEVICE u32 find_corners(const JointBins& bins, const Bricks& bricks, const Sample& s, Corners& corners) {
+    if (is_within(bricks.first.low, bricks.first.high, s)) {
+        if (bricks.own != nullptr) {
+            const Here here = {bricks.own};
+            read_corners(bins, bricks.first, here, s, corners);
+        } else {
+            const There there = {reinterpret_cast<const Pixel*>(bricks.first.pixels)};
+            read_corners(bins, bricks.first, there, s, corners);
+        }
+        return 0;
+    }
+    for (u32 b = 1; b < bricks.count; ++b) {
+        const JointBrick brick = bricks.all[b];
+        if (!is_within(brick.low, brick.high, s)) continue;
         const There there = {reinterpret_cast<const Pixel*>(brick.pixels)};
         read_corners(bins, brick, there, s, corners);
+        return b;
     }
+    return bricks.count;
 }
 
 // Adds a sample to a table of counts: one of `copies` in shared memory, or that of all.

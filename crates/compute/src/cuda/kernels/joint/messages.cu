@@ -122,7 +122,7 @@ DEVICE bool read_message(const JointBrick& brick, u32 structures, IN(u32) words,
     return bin < NO_SAMPLE && is_within(brick.low, brick.high, s);
 }
 
-KERNEL(joint_receive_counts, 512, JointBins bins, IN(JointBrick) bricks, IN(Pixel) own, u32 structures, IN(u32) words,
+KERNEL(joint_receive_counts, 512, JointBins bins, JointBrick brick, IN(Pixel) own, u32 structures, IN(u32) words,
        IN(u8) bytes, u64 n, u32 most, u32 copies, INOUT(u64) out) {
     DYNAMIC_SHARED(u32, tables);
     SHARED(i32, window, 1024);
@@ -130,6 +130,7 @@ KERNEL(joint_receive_counts, 512, JointBins bins, IN(JointBrick) bricks, IN(Pixe
     if (CUBIC) make_window(false, window);
     __syncthreads();
     const u32 copy = copies ? threadIdx.x / WARP % copies : 0;
+    const Bricks bricks = {brick, nullptr, 1, own};
     u64 samples = 0;
     u32 since = 0;
     for (u64 first = (u64)blockIdx.x * blockDim.x; first < n; first += global_threads()) {
@@ -141,10 +142,9 @@ KERNEL(joint_receive_counts, 512, JointBins bins, IN(JointBrick) bricks, IN(Pixe
         u32 bin;
         Sample s;
         const u64 i = first + threadIdx.x;
-        const JointBrick brick = bricks[0];
         if (i >= n || !read_message(brick, structures, words, bytes, n, i, bin, s)) continue;
         Corners corners;
-        corners_of(bins, bricks, 0, own, s, corners);
+        find_corners(bins, bricks, s, corners);
         bool inside;
         add_count(bins, bin, place_of(bins, corners, inside), window, tables + copy * bins.entries, out, copies != 0);
         samples += 1;
@@ -153,13 +153,14 @@ KERNEL(joint_receive_counts, 512, JointBins bins, IN(JointBrick) bricks, IN(Pixe
     flush_tallies(samples, 0, out, bins.entries);
 }
 
-KERNEL(joint_receive_slopes, 256, JointBins bins, IN(JointBrick) bricks, IN(Pixel) own, u32 structures, IN(u32) words,
+KERNEL(joint_receive_slopes, 256, JointBins bins, JointBrick brick, IN(Pixel) own, u32 structures, IN(u32) words,
        IN(u8) bytes, u64 n, u32 most, IN(i32) slopes, INOUT(u64) out) {
     SHARED(i32, window, 1024);
     make_window(true, window);
     __syncthreads();
     i64 sums[OWN_SUMS];
     for (int k = 0; k < OWN_SUMS; ++k) sums[k] = 0;
+    const Bricks bricks = {brick, nullptr, 1, own};
     u64 samples = 0;
     u32 since = 0;
     for (u64 first = (u64)blockIdx.x * blockDim.x; first < n; first += global_threads()) {
@@ -171,10 +172,9 @@ KERNEL(joint_receive_slopes, 256, JointBins bins, IN(JointBrick) bricks, IN(Pixe
         u32 bin;
         Sample s;
         const u64 i = first + threadIdx.x;
-        const JointBrick brick = bricks[0];
         if (i >= n || !read_message(brick, structures, words, bytes, n, i, bin, s)) continue;
         Corners corners;
-        corners_of(bins, bricks, 0, own, s, corners);
+        find_corners(bins, bricks, s, corners);
         add_slope(bins, corners, s, bin, slopes, window, sums);
         samples += 1;
     }
