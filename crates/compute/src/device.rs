@@ -162,6 +162,15 @@ pub trait Transfer: Memory {
         Ok(HostBuffer::usual(zeroed(len)?))
     }
 
+    /// Memory of the host, such as a file that several processes have in their memory, as memory that operators of this device read where they take
+    /// such: page-locked for a GPU, and so as dear as that of [`host_alloc`](Self::host_alloc).
+    ///
+    /// # Errors
+    /// [`OutOfMemory`](crate::ComputeError::OutOfMemory), or what the driver says of the memory.
+    fn host_map<T: Element>(&self, memory: HostBuffer<T>) -> Result<HostBuffer<T>> {
+        Ok(memory)
+    }
+
     /// Copies the elements of `from` to `to`, of the same length, and waits for it.
     ///
     /// # Errors

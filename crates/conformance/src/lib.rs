@@ -102,6 +102,7 @@ macro_rules! each {
                 samples_are_grouped values_are_counted binned_sums_match gradients_match
                 joint_matches several_tiles_match bad_input_is_an_error
             ] [bits];
+            joint [bytes words bricks messages wild_messages large_slopes errors] [bits];
             sort [
                 every_length kinds_of_data extreme_keys ranges keys_alone approximate segments
                 errors

@@ -13,6 +13,7 @@ mod filter;
 mod flow;
 mod fourier;
 mod histogram;
+mod joint;
 mod pairwise;
 mod points;
 mod raycast;
@@ -329,6 +330,7 @@ families! {
     flow: 40,
     fourier: 14,
     histogram: 12,
+    joint: 8,
     pairwise: 4,
     points: 24,
     raycast: 12,

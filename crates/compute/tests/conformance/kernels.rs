@@ -40,6 +40,7 @@ files! {
     weights: "similarity/pair.cu";
     histogram: "histogram/samples.cu", "histogram/histogram.cu", "histogram/joint.cu";
     schemes: "histogram/baselines/sums.cu", "histogram/baselines/joint.cu", "histogram/baselines/ungrouped.cu";
+    joint: "joint/joint.cu", "joint/messages.cu";
     sort: "sort/sort.cu";
     accumulate: "accumulate/accumulate.cu";
     splat: "splat/splat.cu";

@@ -8,7 +8,6 @@ pub(crate) mod flow;
 pub(crate) mod fourier;
 pub(crate) mod histogram;
 pub(crate) mod host;
-#[allow(dead_code)] // until every backend has the family
 pub(crate) mod joint;
 pub(crate) mod pairwise;
 pub(crate) mod points;

@@ -292,6 +292,9 @@ kernel! {
         let mut counted = 0;
         for (i, bins) in bins.chunks(LANES).enumerate() {
             let first = [0, 1, 2].map(|a| start[a] + step[a] * (i * LANES) as i64);
+            if bins.iter().all(|&bin| bin == NO_SAMPLE) {
+                continue;
+            }
             samples.of_row(first, step, bins);
             counted += count::<WIDE, AXES, CUBIC>(rule, source, &samples, &mut corners, weights, table);
         }
@@ -317,6 +320,9 @@ kernel! {
         let mut counted = 0;
         for (i, bins) in bins.chunks(LANES).enumerate() {
             let first = [0, 1, 2].map(|a| start[a] + step[a] * (i * LANES) as i64);
+            if bins.iter().all(|&bin| bin == NO_SAMPLE) {
+                continue;
+            }
             samples.of_row(first, step, bins);
             counted += slope::<WIDE, AXES>(rule, source, &samples, &mut corners, derivatives, table, sums);
         }

@@ -6,7 +6,7 @@ mod rows;
 
 use super::{Cpu, CpuBuffer, Simd};
 use crate::device::DeviceBuffer;
-use crate::error::{ComputeError, Result};
+use crate::error::Result;
 use crate::host::zeroed;
 use crate::ops::joint::{
     Brick, FixedPart, Joint, JointRule, MessageLayout, NUMBERS, Sending, Window, WindowTable,
@@ -178,18 +178,13 @@ fn add_all(found: Vec<Vec<i64>>, out: &mut [i64]) {
     }
 }
 
-/// Refuses tables with numbers that could overflow.
-fn check_table(table: Option<&CpuBuffer<i32>>) -> Result<Option<&[i32]>> {
+/// A table of slopes, within what is allowed.
+fn held_within(table: Option<&CpuBuffer<i32>>) -> Result<Option<Vec<i32>>> {
     let most = crate::ops::joint::MOST_SLOPE;
     let Some(table) = table.map(CpuBuffer::as_slice) else { return Ok(None) };
-    match table.iter().find(|v| !(-most..=most).contains(v)) {
-        None => Ok(Some(table)),
-        Some(value) => Err(ComputeError::argument(
-            "a number of a table of slopes",
-            value,
-            "at most 2^22 in size",
-        )),
-    }
+    let mut held = zeroed(table.len())?;
+    held.iter_mut().zip(table).for_each(|(held, &slope)| *held = slope.clamp(-most, most));
+    Ok(Some(held))
 }
 
 /// The pixels of a brick.
@@ -213,7 +208,8 @@ impl Joint for Cpu {
         check_rule(rule, table.map(DeviceBuffer::len), out.len())?;
         check_fixed(fixed)?;
         let wide = check_bricks(rule, bricks)?;
-        let pass = Pass::new(self, rule, wide, check_table(table)?);
+        let table = held_within(table)?;
+        let pass = Pass::new(self, rule, wide, table.as_deref());
         let sources: Vec<_> = bricks.iter().map(|brick| source(rule, brick)).collect();
         let rows = Rows::new(fixed.part, self.threads());
         let bins = fixed.bins.as_slice();
@@ -260,7 +256,8 @@ impl Joint for Cpu {
         check_rule(rule, table.map(DeviceBuffer::len), out.len())?;
         let wide = check_bricks(rule, std::slice::from_ref(brick))?;
         crate::error::check_len("messages", layout.words(count, rule.axes()), words.len())?;
-        let pass = Pass::new(self, rule, wide, check_table(table)?);
+        let table = held_within(table)?;
+        let pass = Pass::new(self, rule, wide, table.as_deref());
         let source = source(rule, brick);
         let found = messages::receive(self, &pass, layout, words.as_slice(), count, &source)?;
         add_all(found, out.as_mut_slice());

@@ -40,6 +40,19 @@ impl<T: Element> CudaBuffer<T> {
         Touch { access: Access::Change, ..self.read_by() }
     }
 
+    /// The address by which kernels of a device read the buffer, also where it is in the memory of another GPU, which is opened to it. The
+    /// buffer has to be there, and nobody may change it meanwhile.
+    pub(in crate::cuda) fn reached_by(&self, reader: &Cuda) -> Result<u64> {
+        if self.device.identity() != reader.identity() {
+            match (&self.device.0.target, &reader.0.target) {
+                (Target::Gpu(owner), Target::Gpu(reader)) => owner.open_to(reader)?,
+                (Target::Emulated(_), Target::Emulated(_)) => {}
+                _ => reader.check_owner(self.device.identity())?,
+            }
+        }
+        Ok(self.address)
+    }
+
     pub(in crate::cuda) fn bytes(&self) -> u64 {
         (self.len * size_of::<T>()) as u64
     }
@@ -368,6 +381,10 @@ impl Memory for Cuda {
 impl Transfer for Cuda {
     fn host_alloc<T: Element>(&self, len: usize) -> Result<HostBuffer<T>> {
         self.pinned(len)
+    }
+
+    fn host_map<T: Element>(&self, memory: HostBuffer<T>) -> Result<HostBuffer<T>> {
+        self.map(memory)
     }
 
     fn upload_from<T: Element>(&self, from: &HostBuffer<T>, to: &mut CudaBuffer<T>) -> Result<()> {

@@ -48,6 +48,35 @@ impl<T: Element> DerefMut for Pinned<T> {
     }
 }
 
+/// Memory that was made elsewhere, and is page-locked as long as this is there.
+#[derive(Debug)]
+struct Mapped<T: Element> {
+    // Dropped before the memory is.
+    #[allow(dead_code)]
+    registration: Locked,
+    memory: HostBuffer<T>,
+}
+
+impl<T: Element> HostMemory<T> for Mapped<T> {
+    fn resize(&mut self, len: usize) -> bool {
+        len == self.memory.len()
+    }
+}
+
+impl<T: Element> Deref for Mapped<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.memory
+    }
+}
+
+impl<T: Element> DerefMut for Mapped<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.memory
+    }
+}
+
 /// The turns of the handle of a queue.
 #[derive(Debug)]
 pub(in crate::cuda) struct Turns {
@@ -71,6 +100,38 @@ impl Cuda {
                 Ok(HostBuffer::own(Pinned { memory, len, room: len, element: PhantomData }))
             }
             _ => Ok(HostBuffer::usual(zeroed(len)?)),
+        }
+    }
+
+    /// The address by which kernels read page-locked memory of the host.
+    pub(in crate::cuda) fn host_address<T: Element>(&self, memory: &HostBuffer<T>) -> Result<u64> {
+        match &self.0.target {
+            Target::Emulated(_) => Ok(memory.as_ptr() as u64),
+            Target::Gpu(_) if memory.is_empty() => Ok(0),
+            Target::Gpu(gpu) if memory.is::<Pinned<T>>() || memory.is::<Mapped<T>>() => {
+                gpu.mapped(memory.as_ptr().cast())
+            }
+            Target::Gpu(_) => Err(ComputeError::argument(
+                "memory of the host that a GPU reads",
+                "ordinary memory",
+                "page-locked: made by `host_alloc` or `host_map` of the device",
+            )),
+        }
+    }
+
+    /// Memory of the host that kernels read from now on.
+    pub(in crate::cuda) fn map<T: Element>(
+        &self,
+        mut memory: HostBuffer<T>,
+    ) -> Result<HostBuffer<T>> {
+        match &self.0.target {
+            Target::Gpu(gpu) if !memory.is_empty() && !memory.is::<Pinned<T>>() => {
+                let bytes = size_of_val(&*memory);
+                // SAFETY: the memory is kept beside, and neither moves nor changes its size.
+                let registration = unsafe { gpu.lock_lent(memory.as_mut_ptr().cast(), bytes)? };
+                Ok(HostBuffer::own(Mapped { registration, memory }))
+            }
+            _ => Ok(memory),
         }
     }
 

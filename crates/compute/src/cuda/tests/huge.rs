@@ -10,6 +10,7 @@
 
 mod families;
 mod fields;
+mod joint;
 mod limits;
 
 use super::*;
@@ -33,6 +34,8 @@ pub(super) struct Grids {
     field: Dims,
     /// The most that operators take which count voxels in 32 bits; more than 2^32 elements of a field.
     flow: Dims,
+    /// An image of one plane with more than 2^32 pixels.
+    plane: Dims,
     /// Bytes of the longest copy.
     bytes: usize,
 }
@@ -42,11 +45,17 @@ impl Grids {
         scalar: [2048, 2048, 1080],
         field: [2048, 2048, 520],
         flow: [2048, 2048, 511],
+        plane: [1 << 16, (1 << 16) + 3, 1],
         bytes: (1 << 32) + 12_345,
     };
     /// As small as marks allow.
-    const EMULATED: Self =
-        Self { scalar: [40, 38, 52], field: [40, 38, 46], flow: [40, 38, 46], bytes: 12_345 };
+    const EMULATED: Self = Self {
+        scalar: [40, 38, 52],
+        field: [40, 38, 46],
+        flow: [40, 38, 46],
+        plane: [97, 61, 1],
+        bytes: 12_345,
+    };
 }
 
 /// A grid with marks.

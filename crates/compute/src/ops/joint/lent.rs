@@ -27,7 +27,7 @@ pub struct Pixels<'a, D: Memory> {
     pub bytes: Option<&'a D::Buffer<u8>>,
     /// 16 bits, on the device.
     pub words: Option<&'a D::Buffer<u16>>,
-    /// 8 bits, in memory of the host that the device reaches: [`Transfer::host_alloc`](crate::Transfer::host_alloc).
+    /// 8 bits, in memory of the host that the device reaches: [`host_alloc`](crate::Transfer::host_alloc) or [`host_map`](crate::Transfer::host_map).
     pub host_bytes: Option<&'a HostBuffer<u8>>,
     /// 16 bits, in memory of the host that the device reaches.
     pub host_words: Option<&'a HostBuffer<u16>>,
@@ -51,6 +51,11 @@ impl<'a, D: Memory> Pixels<'a, D> {
     /// Whether they have 16 bits.
     pub(crate) fn is_wide(&self) -> bool {
         self.words.is_some() || self.host_words.is_some()
+    }
+
+    /// Whether they are in the memory of a device.
+    pub(crate) fn is_on_device(&self) -> bool {
+        self.bytes.is_some() || self.words.is_some()
     }
 
     /// Their number.

@@ -21,15 +21,15 @@
 //! [`MovingBins`], `p`. With [`Window::Plain`] the sample adds 1 to the entry of its fixed bin `b` in the column `⌊p / 256⌋`. With [`Window::Cubic`]
 //! it adds the weight `k` of the [table](window_tables) at `p mod 256` to the column `⌊p / 256⌋ + k`, for `k` from 0 to 3: 4096 in all.
 //!
-//! **Slopes.** With a table `L` of a number of at most 2²² in size for each entry of the histogram, each sample has
-//! `s = ⌊(Σ_k dw_k L_{b, m+k} + 2¹¹) / 2¹²⌋` with the derivatives `dw` of the window; 0 if its value was outside of the range. Let `D_d`
+//! **Slopes.** With a table `L` of a number for each entry of the histogram, held within ±[`MOST_SLOPE`], each sample has
+//! `s = ⌊(Σ_k dw_k L_{b, m+k} + 2¹¹) / 2¹²⌋` with the derivatives `dw` of the window; 0 if its value, cut as for its place, was outside of the range. Let `D_d`
 //! be the difference of the two faces of its cell across axis `d`, each interpolated along the other axes, which has 8 fractional bits for
 //! each of those; 0 along an axis of one pixel. Then `h_d = ⌊(s D_d + 2^(k−1)) / 2^k⌋` with `k = 8 (axes − 1)` for pixels of 8 bits and 8 more for
 //! 16 bits. As `|s| < 1.5·2²² + 1` and `|D_d| < 2^(8+k)`, `|h_d| < 2³¹`. Summed are `h_d` and `h_d q_e`: [`JointSlopes`].
 //!
 //! # Overflow
 //!
-//! Counters of 32 bits are added to those of 64 bits after at most 2²⁰ samples of at most 4096 each. Of a product `h_d q_e` the sums over the
+//! Counters of 32 bits are added to those of 64 bits after at most 2²⁰ samples, each of which adds at most 2731 to an entry. Of a product `h_d q_e` the sums over the
 //! lower 14 bits of `q_e` and over the upper 14 are kept apart: each term is below 2⁴⁵, and after at most 2¹⁸ samples they are split into
 //! two numbers of 32 bits that are added to sums of 64 bits, which 2³¹ such pieces do not fill.
 
@@ -58,7 +58,7 @@ pub use messages::{Collect, MessageLayout, Outbox, Sending};
 pub use slopes::JointSlopes;
 pub(crate) use slopes::{LOW_BITS, NUMBERS, add_split, moment};
 
-/// The largest number of a table of slopes, in size.
+/// The largest number of a table of slopes, in size; what is beyond is held there.
 pub const MOST_SLOPE: i32 = 1 << 22;
 /// Numbers after those of a histogram or of slopes: the samples, and how many of them were not in the first brick.
 pub const TALLIES: usize = 2;

@@ -30,7 +30,8 @@ pub struct JointSlopes {
 }
 
 impl JointSlopes {
-    /// From the numbers that [`joint_add`](super::Joint::joint_add) has added, or from their sums over devices and ranks.
+    /// From the numbers that [`joint_add`](super::Joint::joint_add) has added, or from their sums over devices and ranks. Two numbers stand for a sum,
+    /// and the same sum may be other numbers: compare what this makes of them.
     ///
     /// # Errors
     /// [`ComputeError::Length`](crate::ComputeError::Length) if there are not as many.

@@ -289,6 +289,10 @@ impl Transfer for AnyDevice {
         behind!(self, |device| device.host_alloc(len))
     }
 
+    fn host_map<T: Element>(&self, memory: HostBuffer<T>) -> Result<HostBuffer<T>> {
+        behind!(self, |device| device.host_map(memory))
+    }
+
     fn upload_from<T: Element>(&self, from: &HostBuffer<T>, to: &mut AnyBuffer<T>) -> Result<()> {
         behind!(self, |device: B| device.upload_from(from, B::of_mut(to)?))
     }

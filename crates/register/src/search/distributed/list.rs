@@ -1,6 +1,6 @@
 //! Messages to the rank that has the pixels, which counts (section 4.2 of the paper).
 
-use super::{Held, JointSums, Strategy};
+use super::{Held, JointSums, Strategy, upload_table};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use voxalign_compute::comm::{CommError, Communicator, Result};
 use voxalign_compute::ops::joint::{
@@ -109,8 +109,7 @@ impl<D: Device, P: Pixel> Strategy for List<D, P> {
         ranks.all_reduce_max(&mut most)?;
         let rounds = most[0] as usize;
         let device = &self.held.device;
-        let table =
-            ranks.agree(table.map(|t| device.upload(t).map_err(CommError::from)).transpose())?;
+        let table = ranks.agree(upload_table(device, table))?;
         let sending = self.sending(rule, &chunks);
         let count = self.options.streams.clamp(1, rounds.max(1));
         let streams = (0..count).map(|_| Stream::new(self, rule, &sending, table.as_ref()));

@@ -30,9 +30,11 @@ pub use peer::Peer;
 pub use plan::{Held, Plan, StrategyKind};
 pub use replicated::Replicated;
 
-use voxalign_compute::Device;
 use voxalign_compute::comm::{Communicator, Result};
-use voxalign_compute::ops::joint::{Brick, FixedPart, JointRule, JointSlopes, Pixel, TALLIES};
+use voxalign_compute::ops::joint::{
+    Brick, FixedPart, JointRule, JointSlopes, MOST_SLOPE, Pixel, TALLIES,
+};
+use voxalign_compute::{ComputeError, Device};
 
 /// A way to count samples whose pixels are spread over ranks.
 pub trait Strategy: Send + Sync {
@@ -42,7 +44,7 @@ pub trait Strategy: Send + Sync {
     /// The joint histogram under a rule, or, with a table of slopes, their sums: those over all ranks, at every rank.
     ///
     /// # Errors
-    /// At every rank, what fails at one of them.
+    /// At every rank, what fails at one of them; a table with numbers above [`MOST_SLOPE`](voxalign_compute::ops::joint::MOST_SLOPE) in size.
     fn sums(
         &self,
         ranks: &Communicator,
@@ -65,7 +67,7 @@ pub struct Traffic {
 }
 
 /// Sums over all ranks.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct JointSums {
     numbers: Vec<i64>,
     /// What was moved.
@@ -101,6 +103,18 @@ impl JointSums {
     }
 }
 
+/// A table of slopes on a device.
+fn upload_table<D: Device>(device: &D, table: Option<&[i32]>) -> Result<Option<D::Buffer<i32>>> {
+    let Some(table) = table else { return Ok(None) };
+    match table.iter().find(|v| !(-MOST_SLOPE..=MOST_SLOPE).contains(v)) {
+        None => Ok(Some(device.upload(table)?)),
+        Some(value) => {
+            let what = "a number of a table of slopes";
+            Err(ComputeError::argument(what, value, "at most 2^22 in size").into())
+        }
+    }
+}
+
 /// What one rank adds with some bricks, and the sums over all ranks.
 fn with_bricks<D: Device, P: Pixel>(
     ranks: &Communicator,
@@ -111,7 +125,7 @@ fn with_bricks<D: Device, P: Pixel>(
 ) -> Result<JointSums> {
     let own = || -> Result<Vec<i64>> {
         let device = &held.device;
-        let table = table.map(|table| device.upload(table)).transpose()?;
+        let table = upload_table(device, table)?;
         let mut out = device.alloc(rule.numbers(table.is_some()))?;
         let block = held.plan.fixed;
         let fixed = FixedPart { block, bins: &held.fixed, part: block };

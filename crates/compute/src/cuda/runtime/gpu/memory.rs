@@ -75,6 +75,8 @@ impl Drop for Note {
 /// Page-locked memory of the host, of any GPU's use.
 pub(in crate::cuda) struct Locked {
     address: *mut c_void,
+    /// Whether it is somebody else's memory, which is no longer locked when this is dropped.
+    lent: bool,
     /// Holds the context that the memory was made in.
     shared: Arc<Shared>,
 }
@@ -103,7 +105,10 @@ impl Drop for Locked {
         // SAFETY: the context is held; the memory is ours, and no copy of it goes on: calls wait for theirs.
         unsafe {
             let _ = sys::cuCtxSetCurrent(self.shared.context.handle);
-            let _ = sys::cuMemFreeHost(self.address);
+            let _ = match self.lent {
+                true => sys::cuMemHostUnregister(self.address),
+                false => sys::cuMemFreeHost(self.address),
+            };
         }
     }
 }
@@ -164,7 +169,42 @@ impl Gpu {
         }
         // SAFETY: the memory is new and has that length.
         unsafe { std::ptr::write_bytes(address.cast::<u8>(), 0, bytes) };
-        Ok(Locked { address, shared: Arc::clone(&self.shared) })
+        Ok(Locked { address, lent: false, shared: Arc::clone(&self.shared) })
+    }
+
+    /// Locks the pages of memory of the host, of at least one byte, which somebody else owns.
+    ///
+    /// # Safety
+    /// The memory is there until what is returned is dropped.
+    pub(in crate::cuda) unsafe fn lock_lent(
+        &self,
+        address: *mut c_void,
+        bytes: usize,
+    ) -> Result<Locked> {
+        /// `CU_MEMHOSTREGISTER_PORTABLE`, for all GPUs, and `CU_MEMHOSTREGISTER_DEVICEMAP`, for their kernels.
+        const PORTABLE_AND_MAPPED: u32 = 3;
+        self.bind()?;
+        // SAFETY: passed on to the caller.
+        let code = unsafe { sys::cuMemHostRegister_v2(address, bytes, PORTABLE_AND_MAPPED) };
+        if code == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+            return Err(ComputeError::OutOfMemory {
+                device: format!("{}, pinned memory of the host", self.name()),
+                bytes: bytes as u64,
+                free: None,
+            });
+        }
+        self.checked(code, "pinned memory")?;
+        Ok(Locked { address, lent: true, shared: Arc::clone(&self.shared) })
+    }
+
+    /// The address by which kernels read page-locked memory.
+    pub(in crate::cuda) fn mapped(&self, address: *const c_void) -> Result<u64> {
+        self.bind()?;
+        let mut mapped = 0;
+        // SAFETY: the pointer is valid; the driver refuses an address that it does not know.
+        let code =
+            unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut mapped, address.cast_mut(), 0) };
+        self.checked(code, "mapped memory").map(|()| mapped)
     }
 
     /// Copies page-locked memory to the device and waits for it.

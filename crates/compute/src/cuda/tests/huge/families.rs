@@ -25,6 +25,7 @@ pub(super) fn run(cuda: &Cuda, grids: &Grids) {
     fields::elastic(cuda, grids);
     fields::flow(cuda, grids);
     resample(cuda, grids);
+    joint::run(cuda, grids);
 }
 
 /// Copies from, to and on the device, byte by byte.
