@@ -42,12 +42,14 @@ mod picture;
 mod pixel;
 mod reduce;
 mod tiff;
+mod write;
 mod zarr;
 
 pub use level::{Level, PyramidFormat, PyramidInfo};
 pub use options::{Missing, PyramidOptions};
 pub use pixel::{Pixel, PixelType, Pixels, PixelsMut, PixelsRef};
 pub use reduce::{finer_region, halved_axes, reduced, reduced_grid, reduced_size};
+pub use write::{OmeVersion, PyramidToWrite, PyramidWriter};
 
 use crate::error::{IoError, Result};
 use crate::image::{Format, Region, is_dicom_name};

@@ -6,4 +6,5 @@ mod common;
 mod flat;
 mod others;
 mod robust;
+mod written;
 mod zarr;
