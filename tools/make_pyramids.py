@@ -71,6 +71,10 @@ def tiffs():
                      planarconfig="separate")
     tifffile.imwrite(DATA / "rgb8_jpeg.tif", smooth(70, 45), tile=(32, 32), compression="jpeg",
                      compressionargs={"level": 95}, photometric="rgb")
+    sizes = {"axes": "YX", "PhysicalSizeX": 0.5, "PhysicalSizeXUnit": "µm", "PhysicalSizeY": 250, "PhysicalSizeYUnit": "nm"}
+    tifffile.imwrite(DATA / "grey8.ome.tif", grey(20, 17, dtype=np.uint8)[0], ome=True, metadata=sizes)
+    tifffile.imwrite(DATA / "aperio.tif", grey(20, 17, dtype=np.uint8)[0], metadata=None,
+                     description="Aperio Image Library v10.0.51\n20x17 [0,0 20x17] (256x256)|AppMag = 20|MPP = 0.4990")
     tifffile.imwrite(DATA / "pages.tif", grey(20, 17, 3, dtype=np.uint8), photometric="minisblack")
 
 

@@ -23,12 +23,13 @@ if [ -z "${FUZZ_NO_BUILD:-}" ]; then
     done
 fi
 
-# Files of `detached` are written over all the time: into memory where there is such a folder.
+# Files of `detached` and `zarr` are written over all the time: into memory where there is such a folder.
 [ -d /dev/shm ] && export TMPDIR=${TMPDIR:-/dev/shm}
 
 dictionary() {
     case $1 in
         nifti | nifti_gz | analyze | field) echo nifti ;;
+        pyramid) echo xray ;;
         *) echo "$1" ;;
     esac
 }

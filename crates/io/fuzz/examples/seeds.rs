@@ -153,6 +153,25 @@ fn main() -> Result<(), Box<dyn Error>> {
         put("detached", name, &bytes)
     };
 
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/pyramid/data");
+    for (kind, chunk) in [
+        (0, "v2_blosc_lz4.zarr/0/0/0/0"),
+        (0, "v2_blosc_zstd_bits.zarr/0/0/0/0"),
+        (0, "v2_blosc_blosclz.zarr/0/0/0/0"),
+        (0, "v2_blosc_zlib.zarr/0/0/0/0"),
+        (1, "v3_zstd.zarr/0/c/0/0/0"),
+        (2, "v3_gzip.zarr/0/c/0/0/0"),
+        (3, "v2_lz4.zarr/0/0/0/0"),
+        (4, "v2_zlib.zarr/0/0.0.0"),
+        (6, "v3_sharded.zarr/0/c/0/0/0"),
+    ] {
+        let bytes = [&[kind], &fs::read(tests.join(chunk))?[..]].concat();
+        put("zarr", &chunk.replace('/', "_"), &bytes)?;
+    }
+    for entry in fs::read_dir(&tests)?.flatten().filter(|e| e.path().is_file()) {
+        put("pyramid", &entry.file_name().to_string_lossy(), &fs::read(entry.path())?)?;
+    }
+
     let solid = Grid::axis_aligned([4, 3, 2], [1.0, 2.0, 3.0])?;
     let turned = solid.moved(&Affine::from_rows([
         [0.8, -0.6, 0.0, 1.0],
@@ -332,7 +351,8 @@ fn main() -> Result<(), Box<dyn Error>> {
                 Some("tfm" | "mat" | "fsl" | "h5") => &["transform"],
                 Some("csv") => &["points"],
                 Some("dcm") => &["dicom", "xray"],
-                Some("png" | "tif" | "tiff") => &["xray"],
+                Some("png") => &["xray"],
+                Some("tif" | "tiff" | "btf") => &["xray", "pyramid"],
                 Some("toml") => &["views"],
                 _ => &[],
             };

@@ -1,15 +1,19 @@
 //! What the fuzz targets share: reading bytes in every way that the library has, and what must
 //! hold of whatever comes out.
 
+use std::path::Path;
 use voxalign_image::{Grid, Vector3};
 use voxalign_io::IoError;
 use voxalign_io::image::{
-    ImageInfo, read_info_from_bytes, read_labels_from_bytes, read_volume_from_bytes,
+    ImageInfo, Region, read_info_from_bytes, read_labels_from_bytes, read_volume_from_bytes,
 };
 use voxalign_io::mesh::{self, MeshSpace, ReadOptions};
 use voxalign_io::names::read_label_names_from_bytes;
 use voxalign_io::points::{
     PointConvention, ReadOptions as PointOptions, read_from_bytes as read_points,
+};
+use voxalign_io::pyramid::{
+    Missing, PyramidOptions, PyramidSource, open as open_pyramid, open_tiff_bytes,
 };
 use voxalign_io::tetra::{self, ReadOptions as TetraOptions};
 use voxalign_io::transform::{Geometry, read_from_bytes};
@@ -35,6 +39,49 @@ pub fn xray(name: &str, bytes: &[u8]) {
         assert_eq!(image.values.len(), image.frames * columns * rows);
         assert!(image.geometry.is_none_or(|view| view.dims() == image.dims));
         assert!(image.times.is_none_or(|times| times.len() == image.frames));
+    }
+}
+
+/// Reads the corners of all levels of a TIFF file.
+pub fn pyramid(name: &str, bytes: &[u8]) {
+    for options in [
+        PyramidOptions::default(),
+        PyramidOptions {
+            channel: Some(0),
+            window: Some([0.0, 1e3]),
+            volume: Some(0),
+            ..Default::default()
+        },
+    ] {
+        if let Some(source) = checked(name, open_tiff_bytes(name, bytes, &options)) {
+            corners(name, &*source);
+        }
+    }
+}
+
+/// Reads the corners of all levels of an OME-Zarr.
+pub fn zarr(folder: &Path) {
+    let name = &*folder.to_string_lossy();
+    let options = PyramidOptions { missing: Missing::Background, ..Default::default() };
+    if let Some(source) = checked(name, open_pyramid(folder, &options)) {
+        corners(name, &*source);
+    }
+}
+
+fn corners(name: &str, source: &dyn PyramidSource) {
+    assert!(!source.levels().is_empty());
+    for (number, level) in source.levels().iter().enumerate() {
+        let dims = level.dims();
+        let size = dims.map(|n| n.min(9));
+        for start in [[0; 3], std::array::from_fn(|a| dims[a] - size[a])] {
+            let region = Region { start, size };
+            if let Some(pixels) = checked(name, source.block(number, &region)) {
+                assert_eq!(
+                    (pixels.len(), pixels.pixel_type()),
+                    (region.len(), source.info().pixel_type)
+                );
+            }
+        }
     }
 }
 

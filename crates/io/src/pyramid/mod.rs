@@ -7,6 +7,7 @@
 //! | what | how it is told | read |
 //! |---|---|---|
 //! | TIFF, BigTIFF | `.tif`, `.tiff`, `.svs`, `.btf`, `.tf8` | tiles or strips; without compression, LZW, deflate, PackBits, JPEG; levels as further directories or SubIFDs |
+//! | OME-Zarr 0.4 and 0.5 | a folder with `.zattrs` or `zarr.json` | chunks and parts of shards; without compression, blosc (BloscLZ, LZ4, zlib, zstd), gzip, LZ4, zlib, zstd |
 //! | PNG, JPEG | `.png`, `.jpg`, `.jpeg` | held whole, one level |
 //! | all of [`image`](crate::image) | its extensions | one level; only uncompressed files are quick to read in parts |
 //!
@@ -41,11 +42,14 @@ mod picture;
 mod pixel;
 mod reduce;
 mod tiff;
+mod write;
+mod zarr;
 
 pub use level::{Level, PyramidFormat, PyramidInfo};
 pub use options::{Missing, PyramidOptions};
 pub use pixel::{Pixel, PixelType, Pixels, PixelsMut, PixelsRef};
 pub use reduce::{finer_region, halved_axes, reduced, reduced_grid, reduced_size};
+pub use write::{OmeVersion, PyramidToWrite, PyramidWriter};
 
 use crate::error::{IoError, Result};
 use crate::image::{Format, Region, is_dicom_name};
@@ -107,6 +111,9 @@ pub fn open(path: impl AsRef<Path>, options: &PyramidOptions) -> Result<Box<dyn 
     match extension.as_str() {
         name if TIFF.contains(&name) => tiff::open(Source::open(path)?, options),
         "png" => picture::png(&Source::open(path)?, options),
+        _ if path.is_dir() && (extension == "zarr" || zarr::is_group(path)) => {
+            zarr::open(path, options)
+        }
         "jpg" | "jpeg" => picture::jpeg(&Source::open(path)?, options),
         _ if path.is_dir() || is_dicom_name(path) || Format::from_path(path).is_ok() => {
             flat::open(path, options)
@@ -132,7 +139,7 @@ pub fn open_tiff_bytes<'a>(
     tiff::open(Source::memory(name.as_ref(), bytes), options)
 }
 
-const ALL_KNOWN: &str = ".tif, .tiff, .svs, .btf, .tf8, .png, .jpg, .jpeg, .nii, .nii.gz, .hdr, .img, .mha, .mhd, .nrrd, .nhdr";
+const ALL_KNOWN: &str = ".zarr, .tif, .tiff, .svs, .btf, .tf8, .png, .jpg, .jpeg, .nii, .nii.gz, .hdr, .img, .mha, .mhd, .nrrd, .nhdr";
 
 /// The grid of an image without directions: x to the left, y to the back, z up, the first centre at `origin` (LPS mm).
 fn lps_grid(

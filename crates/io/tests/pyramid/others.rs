@@ -117,3 +117,14 @@ fn one_of_several_pages_is_chosen() {
     let options = PyramidOptions { volume: Some(3), ..Default::default() };
     assert!(open(data("pages.tif"), &options).is_err());
 }
+
+#[test]
+fn descriptions_say_how_large_pixels_are() {
+    for (name, size) in [("grey8.ome.tif", [0.0005, 0.00025]), ("aperio.tif", [0.000499, 0.000499])] {
+        let source = opened(name);
+        assert_grey8(&*source);
+        let [x, y, _] = source.levels()[0].grid.spacing();
+        assert!((x - size[0]).abs() + (y - size[1]).abs() < 1e-12, "{name}: {x} {y}");
+        assert!(source.info().pixel_size_known);
+    }
+}

@@ -1,5 +1,6 @@
 //! TIFF and BigTIFF files of tiles or strips, with levels in further directories or in SubIFDs.
 
+mod describe;
 mod levels;
 mod page;
 mod unpack;

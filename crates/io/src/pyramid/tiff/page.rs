@@ -1,5 +1,6 @@
 //! One directory of a TIFF file.
 
+use super::describe;
 use crate::error::{IoError, Result, shorten};
 use crate::image::DataType;
 use crate::source::SeekRead;
@@ -10,6 +11,9 @@ use tiff::tags::{IfdPointer, Tag};
 use tiff::{Directory, TiffError};
 
 pub(super) type Reader<'a> = Decoder<Box<dyn SeekRead + 'a>>;
+
+/// Bytes of a description that are looked at.
+const TEXT: usize = 1 << 16;
 
 /// How tiles are packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +97,19 @@ impl Tags<'_, '_> {
     fn numbers(&mut self, tag: Tag) -> Result<Vec<u64>> {
         let path = self.path;
         self.value(tag)?.map_or(Ok(Vec::new()), Value::into_u64_vec).map_err(|e| refused(path, &e))
+    }
+
+    /// The beginning of a text.
+    fn text(&mut self, tag: Tag) -> String {
+        let mut bytes = vec![0; TEXT];
+        let read = self
+            .reader
+            .read_directory_tags(&self.directory)
+            .find_tag_bytes(tag, &mut bytes, 0)
+            .unwrap_or_default();
+        let end = bytes.iter().position(|&b| b == 0).unwrap_or(TEXT);
+        bytes.truncate(read.unwrap_or(0).min(end));
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// A ratio that is above 0.
@@ -275,8 +292,11 @@ fn packing(path: &Path, tags: &mut Tags<'_, '_>, photometric: u64) -> Result<(Pa
     Ok((packing, photometric == 6))
 }
 
-/// Sizes of a pixel, mm.
+/// Sizes of a pixel, mm: those of a description, or by the resolution.
 fn pixel_size(tags: &mut Tags<'_, '_>) -> Option<[f64; 2]> {
+    if let Some(size) = describe::pixel_size(&tags.text(Tag::ImageDescription)) {
+        return Some(size);
+    }
     let unit = match tags.number(Tag::ResolutionUnit).ok()?.unwrap_or(2) {
         2 => 25.4,
         3 => 10.0,
