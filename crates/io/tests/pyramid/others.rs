@@ -120,7 +120,8 @@ fn one_of_several_pages_is_chosen() {
 
 #[test]
 fn descriptions_say_how_large_pixels_are() {
-    for (name, size) in [("grey8.ome.tif", [0.0005, 0.00025]), ("aperio.tif", [0.000499, 0.000499])] {
+    for (name, size) in [("grey8.ome.tif", [0.0005, 0.00025]), ("aperio.tif", [0.000499, 0.000499])]
+    {
         let source = opened(name);
         assert_grey8(&*source);
         let [x, y, _] = source.levels()[0].grid.spacing();

@@ -331,3 +331,57 @@ fn for_other_programs() {
         check(&folder.join(name), &what);
     }
 }
+
+/// An image of 65536 x 65536 pixels (or of as many as a variable says) in bounded memory.
+#[test]
+#[ignore = "takes minutes and a gigabyte of the disk"]
+fn an_image_of_four_thousand_megapixels() {
+    let side = std::env::var("VOXALIGN_PYRAMID_SIDE").map_or(65536, |s| s.parse().unwrap());
+    let folder = match std::env::var_os("VOXALIGN_PYRAMIDS") {
+        Some(folder) => PathBuf::from(folder),
+        None => std::env::temp_dir(),
+    };
+    let value = |x: usize, y: usize| ((x >> 5) ^ (y >> 4)) as u8;
+    let block = 4096;
+    for name in ["huge.zarr", "huge.btf"] {
+        let path = folder.join(name);
+        let what = PyramidToWrite {
+            tile: Some([1024, 1024, 1]),
+            compression_level: 1,
+            ..PyramidToWrite::new(lps([side, side, 1], [0.0005; 3], [0.0; 3]), DataType::U8)
+        };
+        let began = std::time::Instant::now();
+        let writer = PyramidWriter::create(&path, &what).unwrap();
+        for region in blocks([side, side, 1], [block, block, 1]) {
+            let mut pixels = Vec::with_capacity(region.len());
+            for y in 0..region.size[1] {
+                let y = region.start[1] + y;
+                pixels.extend((0..region.size[0]).map(|x| value(region.start[0] + x, y)));
+            }
+            writer.write(&region, PixelsRef::U8(&pixels)).unwrap();
+        }
+        let written = began.elapsed();
+        writer.finish().unwrap();
+        let finished = began.elapsed();
+        let source = open(&path, &PyramidOptions::default()).unwrap();
+        let began = std::time::Instant::now();
+        let mut read = 0;
+        for start in [[0; 3], [side / 3, side / 2, 0], [side - 5000, side - 3000, 0]] {
+            let region = Region { start, size: [3000, 3000, 1] };
+            let expected = Pixels::U8(each(&region, |x, y, _| value(x, y)));
+            assert!(source.block(0, &region).unwrap() == expected);
+            read += region.len();
+        }
+        let levels = source.levels().len();
+        assert!(source.levels()[levels - 1].dims()[0] <= 256);
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let peak = status.lines().find(|l| l.starts_with("VmHWM")).unwrap_or_default();
+        println!(
+            "{name}: {levels} levels, written in {written:?}, finished after {finished:?}, {read} pixels read and \
+             compared in {:?}, {peak}",
+            began.elapsed()
+        );
+        let _ = std::fs::remove_file(&path);
+        let _ = std::fs::remove_dir_all(&path);
+    }
+}

@@ -57,7 +57,11 @@ mod tests {
             let [a, b] = pixel_size(text).unwrap();
             assert!((a - x).abs() < 1e-12 && (b - y).abs() < 1e-12, "{a} {b}");
         };
-        near("Aperio Image Library v10\n46000x32914|AppMag = 20|MPP = 0.4990|Left = 25", 4.99e-4, 4.99e-4);
+        near(
+            "Aperio Image Library v10\n46000x32914|AppMag = 20|MPP = 0.4990|Left = 25",
+            4.99e-4,
+            4.99e-4,
+        );
         near(
             "<?xml?><OME><Image><Pixels SizeX=\"5\" PhysicalSizeX=\"0.5\" PhysicalSizeY=\"250\" \
              PhysicalSizeYUnit=\"nm\" Type=\"uint8\"><Channel/></Pixels>",
