@@ -3,7 +3,7 @@
 use super::options::PyramidOptions;
 use super::pixel::{Pixel, PixelType};
 use crate::error::{IoError, Result};
-use crate::image::DataType;
+use crate::image::{DataType, Oddity};
 use std::ops::Range;
 use std::path::Path;
 
@@ -70,6 +70,21 @@ impl Grey {
             DataType::U8 | DataType::I8 => PixelType::U8,
             _ => PixelType::U16,
         }
+    }
+
+    /// What is unusual about the values.
+    pub(super) fn oddities(&self) -> Vec<Oddity> {
+        let mut found = Vec::new();
+        if self.channels == Channels::Luminance {
+            let words =
+                "it has several channels; their luminance is used, as that of red, green and blue";
+            found.push(Oddity::Colour(words.into()));
+        }
+        if self.inverted {
+            let words = "large values are dark (white is zero); they are inverted";
+            found.push(Oddity::Inverted(words.into()));
+        }
+        found
     }
 
     /// The numbers of the channels that are needed.

@@ -26,6 +26,9 @@ pub(super) fn rows(
     let samples = if page.planar { 1 } else { page.samples };
     let row = byte_count(source.path(), &[page.tile[0], samples, page.data_type.size()])?;
     let (offset, length) = (page.offsets[number], page.lengths[number]);
+    if length == 0 {
+        return Err(tile.wrong("it was not written".to_owned()));
+    }
     let end = offset.saturating_add(length);
     if end > source.length() {
         let found = source.length().saturating_sub(offset);

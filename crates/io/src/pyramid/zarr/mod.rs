@@ -66,6 +66,7 @@ pub(super) fn open(path: &Path, options: &PyramidOptions) -> Result<Box<dyn Pyra
     };
     let grey = Grey::new(path, first.data_type, channels, options)?;
     let (levels, known, mut oddities) = levels(path, &image, &arrays)?;
+    oddities.extend(grey.oddities());
     oddities.extend(image.oddities.iter().cloned().map(Oddity::Other));
     let info = PyramidInfo {
         path: path.to_owned(),
