@@ -104,6 +104,15 @@ impl Grey {
         }
     }
 
+    /// Whether pixels have the bits of stored values but for the highest one; nothing where they have others.
+    pub(super) fn same_bits(&self) -> Option<bool> {
+        match self.stored {
+            DataType::U8 | DataType::U16 if !self.inverted => Some(false),
+            DataType::I8 | DataType::I16 if !self.inverted => Some(true),
+            _ => None,
+        }
+    }
+
     /// Fills pixels from stored values in this machine's order of bytes. `at(pixel, channel)` is the number of a value;
     /// the channel is the how manieth of those that are [needed](Self::needed).
     pub(super) fn fill<P: Pixel>(

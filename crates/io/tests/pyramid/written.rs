@@ -133,6 +133,26 @@ fn what_is_written_is_read_again() {
     );
 }
 
+#[test]
+fn colours_of_a_volume_become_luminance() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.zarr");
+    let what = PyramidToWrite {
+        channels: 3,
+        tile: Some([8, 8, 4]),
+        ..PyramidToWrite::new(lps([21, 18, 11], [1.0; 3], [0.0; 3]), DataType::U16)
+    };
+    write(&path, &what, 1);
+    let source = open(&path, &PyramidOptions::default()).unwrap();
+    for region in crate::common::regions([21, 18, 11]) {
+        let expected = each(&region, |x, y, z| {
+            let [r, g, b] = [0, 1, 2].map(|c| formula(x, y, z, c) & 65535);
+            ((77 * r + 150 * g + 29 * b + 128) >> 8) as u16
+        });
+        assert_eq!(source.block(0, &region).unwrap(), Pixels::U16(expected), "{region:?}");
+    }
+}
+
 fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut all = Vec::new();
     let mut folders = vec![folder.to_owned()];
