@@ -75,6 +75,8 @@ def tiffs():
     tifffile.imwrite(DATA / "grey8.ome.tif", grey(20, 17, dtype=np.uint8)[0], ome=True, metadata=sizes)
     tifffile.imwrite(DATA / "aperio.tif", grey(20, 17, dtype=np.uint8)[0], metadata=None,
                      description="Aperio Image Library v10.0.51\n20x17 [0,0 20x17] (256x256)|AppMag = 20|MPP = 0.4990")
+    tifffile.imwrite(DATA / "white_is_zero.tif", grey(20, 17, dtype=np.uint8)[0], photometric="miniswhite",
+                     extratags=[(274, "H", 1, 3, True)])
     tifffile.imwrite(DATA / "pages.tif", grey(20, 17, 3, dtype=np.uint8), photometric="minisblack")
 
 

@@ -54,7 +54,7 @@ pub(super) fn open(path: &Path, options: &PyramidOptions) -> Result<Box<dyn Pyra
         offset: grey.offset(),
         pixel_size_known: info.grid_source != GridSource::Assumed
             || info.grid.spacing()[..2] != [1.0; 2],
-        oddities: info.oddities.clone(),
+        oddities: info.oddities.iter().cloned().chain(grey.oddities()).collect(),
     };
     let first = chosen + if images == 1 { grey.needed().start } else { 0 };
     Ok(Box::new(Flat { info, image, grey, first }))

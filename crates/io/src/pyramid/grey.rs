@@ -3,7 +3,7 @@
 use super::options::PyramidOptions;
 use super::pixel::{Pixel, PixelType};
 use crate::error::{IoError, Result};
-use crate::image::DataType;
+use crate::image::{DataType, Oddity};
 use std::ops::Range;
 use std::path::Path;
 
@@ -72,6 +72,21 @@ impl Grey {
         }
     }
 
+    /// What is unusual about the values.
+    pub(super) fn oddities(&self) -> Vec<Oddity> {
+        let mut found = Vec::new();
+        if self.channels == Channels::Luminance {
+            let words =
+                "it has several channels; their luminance is used, as that of red, green and blue";
+            found.push(Oddity::Colour(words.into()));
+        }
+        if self.inverted {
+            let words = "large values are dark (white is zero); they are inverted";
+            found.push(Oddity::Inverted(words.into()));
+        }
+        found
+    }
+
     /// The numbers of the channels that are needed.
     pub(super) fn needed(&self) -> Range<usize> {
         match self.channels {
@@ -86,6 +101,15 @@ impl Grey {
             DataType::I8 => 1 << 7,
             DataType::I16 => 1 << 15,
             _ => 0,
+        }
+    }
+
+    /// Whether pixels have the bits of stored values but for the highest one; nothing where they have others.
+    pub(super) fn same_bits(&self) -> Option<bool> {
+        match self.stored {
+            DataType::U8 | DataType::U16 if !self.inverted => Some(false),
+            DataType::I8 | DataType::I16 if !self.inverted => Some(true),
+            _ => None,
         }
     }
 

@@ -32,7 +32,39 @@
 //! size of a pixel is not known it is 1 mm ([`PyramidInfo::pixel_size_known`]); the only slice of an image of two
 //! dimensions is as thick as a pixel is wide.
 //!
-//! Levels are made by [`reduced`]: exact integer means.
+//! # Writing
+//!
+//! [`PyramidWriter`] writes the finest level tile by tile, by one process or several, and makes the others by
+//! [`reduced`]: exact integer means.
+//!
+//! ```
+//! use voxalign_image::{Affine, Grid, Matrix3, Vector3};
+//! use voxalign_io::image::{DataType, Region};
+//! use voxalign_io::pyramid::{Pixels, PyramidOptions, PyramidToWrite, PyramidWriter, open};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("section.ome.zarr");
+//! // 600 x 500 pixels of half a micrometre, to the left and to the back.
+//! let axes = Matrix3::from_diagonal(&Vector3::new(-0.0005, -0.0005, 0.0005));
+//! let grid = Grid::new([600, 500, 1], Affine::new(axes, Vector3::zeros()))?;
+//! let what = PyramidToWrite::new(grid.clone(), DataType::U8);
+//! let writer = PyramidWriter::create(&path, &what)?;
+//! for x in [0, 512] {
+//!     let region = Region { start: [x, 0, 0], size: [(600 - x).min(512), 500, 1] };
+//!     writer.write(&region, Pixels::zeroed(writer.pixel_type(), region.len())?.view())?;
+//! }
+//! writer.finish()?;
+//!
+//! let section = open(&path, &PyramidOptions::default())?;
+//! assert_eq!(section.levels().len(), 3);
+//! assert_eq!(section.levels()[2].dims(), [150, 125, 1]);
+//! assert_eq!(section.levels()[0].grid, grid);
+//! let block = section.block(1, &Region { start: [100, 50, 0], size: [64, 32, 1] })?;
+//! assert_eq!(block, Pixels::U8(vec![0; 64 * 32]));
+//! # Ok(())
+//! # }
+//! ```
 
 mod flat;
 mod grey;

@@ -178,7 +178,7 @@ fn picture(
         pixel_type: grey.pixel_type(),
         offset: grey.offset(),
         pixel_size_known: size.is_some(),
-        oddities: unknown_size(size.is_some()),
+        oddities: unknown_size(size.is_some()).into_iter().chain(grey.oddities()).collect(),
     };
     Ok(Box::new(Picture { info, pixels }))
 }

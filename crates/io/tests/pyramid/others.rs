@@ -4,7 +4,7 @@ use crate::common::{
     assert_grey8, assert_grey16, assert_reduced, data, each, formula, opened, regions, whole,
 };
 use voxalign_image::Vector3;
-use voxalign_io::image::{DataType, Region};
+use voxalign_io::image::{DataType, Oddity, Region};
 use voxalign_io::pyramid::{PixelType, Pixels, PyramidFormat, PyramidOptions, open};
 
 fn luminance(x: usize, y: usize, value: impl Fn(usize, usize, usize) -> u32) -> u8 {
@@ -66,6 +66,8 @@ fn colours_become_luminance_or_a_channel() {
             let expected = each(&region, |x, y, _| luminance(x, y, value));
             assert_eq!(source.block(0, &region).unwrap(), Pixels::U8(expected), "{name}");
         }
+        let colour = |o: &Oddity| matches!(o, Oddity::Colour(_));
+        assert_eq!(source.info().oddities.iter().filter(|o| colour(o)).count(), 1);
         for channel in 0..3 {
             let options = PyramidOptions { channel: Some(channel), ..Default::default() };
             let source = open(data(name), &options).unwrap();
@@ -116,6 +118,16 @@ fn one_of_several_pages_is_chosen() {
     assert_eq!(whole(&*source, 0), Pixels::U8(expected));
     let options = PyramidOptions { volume: Some(3), ..Default::default() };
     assert!(open(data("pages.tif"), &options).is_err());
+}
+
+#[test]
+fn white_may_be_zero() {
+    let source = opened("white_is_zero.tif");
+    let expected = each(&Region::whole([20, 17, 1]), |x, y, _| 255 - formula(x, y, 0, 0) as u8);
+    assert_eq!(whole(&*source, 0), Pixels::U8(expected));
+    let found = &source.info().oddities;
+    assert!(found.iter().any(|o| matches!(o, Oddity::Inverted(_))), "{found:?}");
+    assert!(found.iter().any(|o| o.to_string().contains("Orientation is 3")), "{found:?}");
 }
 
 #[test]

@@ -131,3 +131,38 @@ fn claims_ask_for_no_memory() {
         assert!(words.contains("a.tif") && words.len() < 600, "{words}");
     }
 }
+
+#[test]
+fn many_directories_share_no_list_of_tiles() {
+    // 2000 directories that all claim the same list of places of 100 thousand tiles.
+    let tiles = 100_000u32;
+    let entries: [(u16, u32, u32); 9] = [
+        (256, 1, 16 * tiles),
+        (257, 1, 16),
+        (258, 1, 8),
+        (259, 1, 1),
+        (262, 1, 1),
+        (322, 1, 16),
+        (323, 1, 16),
+        (324, tiles, 8),
+        (325, tiles, 8),
+    ];
+    let length = 2 + 12 * entries.len() as u32 + 4;
+    let mut at = 8 + 4 * tiles;
+    let mut bytes = b"II\x2a\0".to_vec();
+    bytes.extend(at.to_le_bytes());
+    bytes.extend(vec![0; 4 * tiles as usize]);
+    for _ in 0..2000 {
+        bytes.extend((entries.len() as u16).to_le_bytes());
+        for (tag, count, value) in entries {
+            bytes.extend(tag.to_le_bytes());
+            bytes.extend(4u16.to_le_bytes());
+            bytes.extend(count.to_le_bytes());
+            bytes.extend(value.to_le_bytes());
+        }
+        at += length;
+        bytes.extend(at.to_le_bytes());
+    }
+    let words = read_all(&bytes).unwrap_err();
+    assert!(words.contains("the directories claim"), "{words}");
+}

@@ -133,6 +133,26 @@ fn what_is_written_is_read_again() {
     );
 }
 
+#[test]
+fn colours_of_a_volume_become_luminance() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.zarr");
+    let what = PyramidToWrite {
+        channels: 3,
+        tile: Some([8, 8, 4]),
+        ..PyramidToWrite::new(lps([21, 18, 11], [1.0; 3], [0.0; 3]), DataType::U16)
+    };
+    write(&path, &what, 1);
+    let source = open(&path, &PyramidOptions::default()).unwrap();
+    for region in crate::common::regions([21, 18, 11]) {
+        let expected = each(&region, |x, y, z| {
+            let [r, g, b] = [0, 1, 2].map(|c| formula(x, y, z, c) & 65535);
+            ((77 * r + 150 * g + 29 * b + 128) >> 8) as u16
+        });
+        assert_eq!(source.block(0, &region).unwrap(), Pixels::U16(expected), "{region:?}");
+    }
+}
+
 fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut all = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -329,5 +349,59 @@ fn for_other_programs() {
         };
         write(&folder.join(name), &what, 1);
         check(&folder.join(name), &what);
+    }
+}
+
+/// An image of 65536 x 65536 pixels (or of as many as a variable says) in bounded memory.
+#[test]
+#[ignore = "takes minutes and a gigabyte of the disk"]
+fn an_image_of_four_thousand_megapixels() {
+    let side = std::env::var("VOXALIGN_PYRAMID_SIDE").map_or(65536, |s| s.parse().unwrap());
+    let folder = match std::env::var_os("VOXALIGN_PYRAMIDS") {
+        Some(folder) => PathBuf::from(folder),
+        None => std::env::temp_dir(),
+    };
+    let value = |x: usize, y: usize| ((x >> 5) ^ (y >> 4)) as u8;
+    let block = 4096;
+    for name in ["huge.zarr", "huge.btf"] {
+        let path = folder.join(name);
+        let what = PyramidToWrite {
+            tile: Some([1024, 1024, 1]),
+            compression_level: 1,
+            ..PyramidToWrite::new(lps([side, side, 1], [0.0005; 3], [0.0; 3]), DataType::U8)
+        };
+        let began = std::time::Instant::now();
+        let writer = PyramidWriter::create(&path, &what).unwrap();
+        for region in blocks([side, side, 1], [block, block, 1]) {
+            let mut pixels = Vec::with_capacity(region.len());
+            for y in 0..region.size[1] {
+                let y = region.start[1] + y;
+                pixels.extend((0..region.size[0]).map(|x| value(region.start[0] + x, y)));
+            }
+            writer.write(&region, PixelsRef::U8(&pixels)).unwrap();
+        }
+        let written = began.elapsed();
+        writer.finish().unwrap();
+        let finished = began.elapsed();
+        let source = open(&path, &PyramidOptions::default()).unwrap();
+        let began = std::time::Instant::now();
+        let mut read = 0;
+        for start in [[0; 3], [side / 3, side / 2, 0], [side - 5000, side - 3000, 0]] {
+            let region = Region { start, size: [3000, 3000, 1] };
+            let expected = Pixels::U8(each(&region, |x, y, _| value(x, y)));
+            assert!(source.block(0, &region).unwrap() == expected);
+            read += region.len();
+        }
+        let levels = source.levels().len();
+        assert!(source.levels()[levels - 1].dims()[0] <= 256);
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let peak = status.lines().find(|l| l.starts_with("VmHWM")).unwrap_or_default();
+        println!(
+            "{name}: {levels} levels, written in {written:?}, finished after {finished:?}, {read} pixels read and \
+             compared in {:?}, {peak}",
+            began.elapsed()
+        );
+        let _ = std::fs::remove_file(&path);
+        let _ = std::fs::remove_dir_all(&path);
     }
 }

@@ -108,6 +108,34 @@ fn levels_of_ome_zarr() {
     assert!(!source.info().pixel_size_known);
 }
 
+#[test]
+fn floats_need_a_window() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.zarr");
+    fs::create_dir_all(path.join("0")).unwrap();
+    let said = r#"{"multiscales": [{"version": "0.4", "axes": [{"name": "y", "type": "space"},
+        {"name": "x", "type": "space"}], "datasets": [{"path": "0", "coordinateTransformations":
+        [{"type": "scale", "scale": [1, 1]}]}]}]}"#;
+    fs::write(path.join(".zattrs"), said).unwrap();
+    let array = r#"{"zarr_format": 2, "shape": [5, 7], "chunks": [5, 4], "dtype": "<f4", "fill_value": "NaN",
+        "order": "C", "filters": null, "compressor": null}"#;
+    fs::write(path.join("0/.zarray"), array).unwrap();
+    let values = (0..20u16).flat_map(|v| (f32::from(v) / 4.0).to_le_bytes());
+    fs::write(path.join("0/0.0"), values.collect::<Vec<u8>>()).unwrap();
+    let said = open(&path, &PyramidOptions::default()).unwrap_err().to_string();
+    assert!(said.contains("f32") && said.contains("`window`"), "{said}");
+    let options = PyramidOptions {
+        window: Some([0.0, 65535.0 / 4.0]),
+        missing: Missing::Background,
+        ..Default::default()
+    };
+    let source = open(&path, &options).unwrap();
+    // What was not written is no number, which becomes 0.
+    let expected =
+        each(&Region::whole([7, 5, 1]), |x, y, _| if x < 4 { (4 * y + x) as u16 } else { 0 });
+    assert_eq!(crate::common::whole(&*source, 0), Pixels::U16(expected));
+}
+
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap().flatten() {

@@ -7,6 +7,7 @@ use crate::pyramid::flat::no_volume;
 use crate::source::Source;
 use crate::xray::check_tiff_claims;
 use std::collections::BTreeSet;
+use tiff::Directory;
 use tiff::decoder::{Decoder, Limits};
 use tiff::tags::IfdPointer;
 
@@ -41,6 +42,7 @@ pub(super) fn find(source: &Source<'_>, chosen: Option<usize>) -> Result<Found> 
     let first = reader.ifd_pointer();
     let (mut mains, mut copies, mut skipped) = (Vec::new(), Vec::new(), 0);
     let mut seen = BTreeSet::new();
+    let mut budget = Budget { source, tiles: 0 };
     let mut next = first;
     while let Some(at) = next.take() {
         if seen.len() >= PAGES || !seen.insert(at.0) {
@@ -48,16 +50,16 @@ pub(super) fn find(source: &Source<'_>, chosen: Option<usize>) -> Result<Found> 
         }
         let directory = reader.read_directory(at).map_err(wrong)?;
         next = directory.next();
-        match Page::read(path, &mut reader, directory) {
+        match budget.page(&mut reader, directory) {
             Ok(page) if page.small => copies.push(page),
             Ok(page) => mains.push(page),
             // A small copy or a label beside the image may be of any kind.
-            Err(_) if !mains.is_empty() => skipped += 1,
+            Err(_) if !mains.is_empty() && budget.is_left() => skipped += 1,
             Err(error) => return Err(error),
         }
     }
     let mut found = choose(source, mains, copies, chosen)?;
-    below(source, &mut reader, &mut found, seen)?;
+    below(&mut budget, &mut reader, &mut found, seen)?;
     let main = found.remove(0);
     let mut levels = Found { pages: vec![main], factors: vec![1.0], big, oddities: Vec::new() };
     skipped += levels.add(found);
@@ -66,6 +68,33 @@ pub(super) fn find(source: &Source<'_>, chosen: Option<usize>) -> Result<Found> 
         levels.oddities.push(Oddity::Other(words));
     }
     Ok(levels)
+}
+
+/// What directories may claim together: each tile has its place and its length in the file, of two bytes at least.
+struct Budget<'s> {
+    source: &'s Source<'s>,
+    tiles: u64,
+}
+
+impl Budget<'_> {
+    fn is_left(&self) -> bool {
+        self.tiles.saturating_mul(4) <= self.source.length()
+    }
+
+    fn page(&mut self, reader: &mut Reader<'_>, directory: Directory) -> Result<Page> {
+        let path = self.source.path();
+        let page = Page::read(path, reader, directory)?;
+        self.tiles = self.tiles.saturating_add(page.offsets.len() as u64);
+        if self.is_left() {
+            return Ok(page);
+        }
+        let problem = format!(
+            "the directories claim {} tiles, which {} bytes cannot hold",
+            self.tiles,
+            self.source.length()
+        );
+        Err(IoError::malformed(path, problem, "the file is damaged: copy or download it again"))
+    }
 }
 
 /// The image that is chosen, and what may be its levels.
@@ -107,12 +136,12 @@ fn choose(
 
 /// Adds what is in the SubIFDs of the image.
 fn below(
-    source: &Source<'_>,
+    budget: &mut Budget<'_>,
     reader: &mut Reader<'_>,
     found: &mut Vec<Page>,
     mut seen: BTreeSet<u64>,
 ) -> Result<()> {
-    let path = source.path();
+    let path = budget.source.path();
     let Some(main) = found.first_mut() else { return Ok(()) };
     let mut places: Vec<IfdPointer> = std::mem::take(&mut main.below);
     // Each may have one after it.
@@ -123,7 +152,7 @@ fn below(
         }
         let directory = reader.read_directory(at).map_err(|e| refused(path, &e))?;
         places.extend(directory.next());
-        found.push(Page::read(path, reader, directory)?);
+        found.push(budget.page(reader, directory)?);
     }
     Ok(())
 }

@@ -55,6 +55,8 @@ pub(super) fn open<'a>(
         levels.push(Level::new(grid, [tx, ty, 1]));
     }
     let mut oddities = picture::unknown_size(first.pixel_size.is_some());
+    oddities.extend(grey.oddities());
+    oddities.extend(first.turned());
     oddities.extend(found.oddities);
     let info = PyramidInfo {
         path: path.to_owned(),

@@ -2,7 +2,7 @@
 
 use super::describe;
 use crate::error::{IoError, Result, shorten};
-use crate::image::DataType;
+use crate::image::{DataType, Oddity};
 use crate::source::SeekRead;
 use std::path::Path;
 use tiff::decoder::Decoder;
@@ -54,6 +54,8 @@ pub(super) struct Page {
     pub(super) tables: Vec<u8>,
     /// mm, where the file says it.
     pub(super) pixel_size: Option<[f64; 2]>,
+    /// The tag Orientation, which is 1 where rows begin at the top left.
+    orientation: u64,
     /// Whether it says that it is a smaller copy of another one.
     pub(super) small: bool,
     /// Directories below.
@@ -160,6 +162,7 @@ impl Page {
             let what = "JPEG with samples in planes of their own is not supported";
             return Err(IoError::unsupported(path, what, "save the samples beside each other"));
         }
+        let orientation = tags.number(Tag::Orientation)?.unwrap_or(1);
         let small = tags.number(Tag::NewSubfileType)?.unwrap_or(0) & 1 == 1;
         let pixel_size = pixel_size(&mut tags);
         let below = tags.value(Tag::SubIfd)?.map_or(Ok(Vec::new()), Value::into_ifd_vec);
@@ -181,6 +184,7 @@ impl Page {
             lengths: Vec::new(),
             tables: Vec::new(),
             pixel_size,
+            orientation,
             small,
             below: below.map_err(|e| refused(path, &e))?,
         };
@@ -229,6 +233,16 @@ impl Page {
     pub(super) fn channels(&self) -> usize {
         let opaque = self.samples - usize::from(self.opacity && self.samples > 1);
         opaque.max(1)
+    }
+
+    /// What is unusual about the order of rows and columns.
+    pub(super) fn turned(&self) -> Option<Oddity> {
+        let words = format!(
+            "its Orientation is {}, by which the first row and column may be at another side of the picture; they \
+             are taken as they are stored",
+            self.orientation
+        );
+        (self.orientation > 1).then_some(Oddity::Other(words))
     }
 
     /// Tiles of one plane.

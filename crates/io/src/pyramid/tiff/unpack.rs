@@ -26,6 +26,9 @@ pub(super) fn rows(
     let samples = if page.planar { 1 } else { page.samples };
     let row = byte_count(source.path(), &[page.tile[0], samples, page.data_type.size()])?;
     let (offset, length) = (page.offsets[number], page.lengths[number]);
+    if length == 0 {
+        return Err(tile.wrong("it was not written".to_owned()));
+    }
     let end = offset.saturating_add(length);
     if end > source.length() {
         let found = source.length().saturating_sub(offset);
@@ -52,9 +55,7 @@ pub(super) fn rows(
     // What is before the last row that is asked for has to be unpacked; JPEG has all of it.
     let last = if page.packing == Packing::Jpeg { page.rows(number) } else { rows.end };
     let all = byte_count(source.path(), &[row, last])?;
-    if all as u64 > length.saturating_mul(VALUES_OF_A_BYTE).saturating_add(SMALL) {
-        return Err(tile.wrong(format!("{length} bytes cannot hold {all} bytes of values")));
-    }
+    tile.check_claim(length, all)?;
     let mut bytes = match page.packing {
         Packing::Jpeg => tile.jpeg(&packed, all)?,
         Packing::Lzw => tile.lzw(&packed, all)?,
@@ -97,6 +98,13 @@ impl Tile<'_> {
             ),
             "the file is damaged: copy or download it again",
         )
+    }
+
+    fn check_claim(&self, length: u64, all: usize) -> Result<()> {
+        if all as u64 <= length.saturating_mul(VALUES_OF_A_BYTE).saturating_add(SMALL) {
+            return Ok(());
+        }
+        Err(self.wrong(format!("{length} bytes cannot hold {all} bytes of values")))
     }
 
     fn zeroed(&self, length: usize) -> Result<Vec<u8>> {
@@ -187,7 +195,8 @@ impl Tile<'_> {
             (_, true) => ColorTransform::YCbCr,
             (_, false) => ColorTransform::RGB,
         });
-        decoder.set_max_decoding_buffer_size(all);
+        let longest = self.page.tile[0].saturating_mul(self.page.tile[1]).saturating_mul(samples);
+        decoder.set_max_decoding_buffer_size(longest);
         decoder.read_info().map_err(|e| damaged(&e))?;
         let info = decoder.info().ok_or_else(|| damaged(&"no header"))?;
         let found = match info.pixel_format {
@@ -195,14 +204,17 @@ impl Tile<'_> {
             PixelFormat::RGB24 => 3,
             _ => return Err(damaged(&"samples of an unexpected kind")),
         };
-        let sizes = [usize::from(info.width), usize::from(info.height), found];
-        if sizes != [self.page.tile[0], self.page.rows(self.number), samples] {
-            return Err(damaged(&format!("{sizes:?} columns, rows and samples")));
+        let (width, height) = (usize::from(info.width), usize::from(info.height));
+        // The last strip may be as long as the others.
+        let rows = self.page.rows(self.number)..=self.page.tile[1];
+        if (width, found) != (self.page.tile[0], samples) || !rows.contains(&height) {
+            return Err(damaged(&format!("{width} x {height} pixels of {found} samples")));
         }
+        self.check_claim(packed.len() as u64, width.saturating_mul(height).saturating_mul(found))?;
         // The decoder asks for this by itself, where a refusal would end the program.
-        drop(self.zeroed(all.saturating_mul(2))?);
+        drop(self.zeroed(width.saturating_mul(height).saturating_mul(2 * found))?);
         let bytes = decoder.decode().map_err(|e| damaged(&e))?;
-        self.complete(bytes.len(), all)?;
+        self.complete(bytes.len().min(all), all)?;
         Ok(bytes)
     }
 }

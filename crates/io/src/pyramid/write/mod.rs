@@ -9,7 +9,7 @@ mod zarr;
 pub use plan::{OmeVersion, PyramidToWrite};
 
 use super::level::Level;
-use super::pixel::{Pixel, Pixels, PixelsRef};
+use super::pixel::{Pixel, PixelType, Pixels, PixelsRef};
 use super::reduce::{finer_region, halved_axes, reduced, reduced_size};
 use crate::error::{IoError, Result};
 use crate::image::Region;
@@ -92,6 +92,12 @@ impl PyramidWriter {
     #[must_use]
     pub fn levels(&self) -> &[Level] {
         &self.plan.levels
+    }
+
+    /// The type of the pixels that are handed over.
+    #[must_use]
+    pub fn pixel_type(&self) -> PixelType {
+        self.plan.pixel_type
     }
 
     /// The name that it will have.

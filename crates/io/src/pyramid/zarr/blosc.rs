@@ -62,11 +62,14 @@ pub(super) fn unpack(packed: &[u8], room: usize) -> Result<Vec<u8>, Damage> {
         return Ok(memory::copied(stored)?);
     }
     let mut out = memory::zeroed(header.bytes)?;
-    if header.bytes > 0 && (header.block == 0 || header.block > header.bytes) {
+    if header.bytes == 0 {
+        return Ok(out);
+    }
+    if header.block == 0 || header.block > header.bytes {
         return Err(format!("its blocks have {} bytes", header.block).into());
     }
     let mut scratch = memory::zeroed(header.block)?;
-    for (number, block) in out.chunks_mut(header.block.max(1)).enumerate() {
+    for (number, block) in out.chunks_mut(header.block).enumerate() {
         let at = packed.get(16 + 4 * number..).and_then(<[u8]>::first_chunk::<4>);
         let at = u32::from_le_bytes(*at.ok_or_else(cut)?) as usize;
         let from = packed.get(at..).ok_or_else(cut)?;
@@ -185,4 +188,56 @@ fn blosclz(packed: &[u8], out: &mut [u8]) -> Option<()> {
         }
     }
     (done == out.len()).then_some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The begin of a buffer of so many bytes in blocks.
+    fn header(flags: u8, bytes: u32, block: u32, packed: u32) -> Vec<u8> {
+        let numbers = [bytes, block, packed].map(u32::to_le_bytes).concat();
+        [&[2, 1, flags, 1], &numbers[..]].concat()
+    }
+
+    #[test]
+    fn sizes_that_are_claimed_ask_for_no_memory() {
+        // A buffer of no bytes in blocks of gigabytes.
+        let mut packed = header(0, 0, 0xe1ff_0000, 16);
+        packed.resize(116, 0);
+        assert!(unpack(&packed, 4800).unwrap().is_empty());
+        for (bytes, block) in [(4800, 0xe1ff_0000), (4800, 0), (4801, 4800), (u32::MAX, u32::MAX)] {
+            let mut packed = header(0, bytes, block, 16);
+            packed.resize(116, 0);
+            assert!(unpack(&packed, 4800).is_err(), "{bytes} {block}");
+        }
+        assert!(unpack(&header(0, 0, 0, 17), 4800).is_err());
+    }
+
+    #[test]
+    fn matches_of_blosclz_may_overlap_and_be_far() {
+        let mut out = [0; 12];
+        // A literal of two bytes, a match of three bytes more than it, one of the longest kind.
+        let packed = [1, b'a', b'b', 1 << 5, 1, 7 << 5, 0, 0];
+        assert!(blosclz(&packed, &mut out).is_none());
+        let mut whole = [0; 14];
+        assert!(blosclz(&packed, &mut whole).is_some());
+        assert_eq!(&whole, b"ababaaaaaaaaaa");
+        // Before the begin, beyond the end, and cut.
+        assert!(blosclz(&[0, b'a', 1 << 5, 1], &mut out[..4]).is_none());
+        assert!(blosclz(&[0, b'a', 1 << 5, 0], &mut out[..3]).is_none());
+        assert!(blosclz(&[0, b'a', 1 << 5], &mut out[..4]).is_none());
+        // Further away than thirteen bits: 8191 + 1 + 0x0102 bytes back.
+        let mut far = vec![0; 9000];
+        let mut packed = Vec::new();
+        for i in 0..280u32 {
+            packed.push(31);
+            packed.extend((0..32).map(|j| (i * 32 + j) as u8 ^ (i >> 3) as u8));
+        }
+        packed.extend([1 << 5 | 31, 255, 1, 2]);
+        far.resize(280 * 32 + 3, 0);
+        assert!(blosclz(&packed, &mut far).is_some());
+        let begin = 280 * 32 - (NEAR + 1 + 0x0102);
+        assert_eq!(far[280 * 32..], far[begin..begin + 3]);
+    }
 }

@@ -66,6 +66,7 @@ pub(super) fn open(path: &Path, options: &PyramidOptions) -> Result<Box<dyn Pyra
     };
     let grey = Grey::new(path, first.data_type, channels, options)?;
     let (levels, known, mut oddities) = levels(path, &image, &arrays)?;
+    oddities.extend(grey.oddities());
     oddities.extend(image.oddities.iter().cloned().map(Oddity::Other));
     let info = PyramidInfo {
         path: path.to_owned(),
@@ -173,18 +174,46 @@ fn check_extent(
 }
 
 impl Zarr {
-    fn fill<P: Pixel>(&self, array: &Array, region: &Region, out: &mut [P]) -> Result<()> {
+    fn fill<P: Pixel>(&self, level: usize, region: &Region, out: &mut [P]) -> Result<()> {
+        let Some(array) = self.arrays.get(level) else { return Ok(()) };
         let channels = self.grey.needed();
-        let n = region.len();
-        let size = array.data_type.size();
-        let bytes = byte_count(&array.folder, &[n, channels.len(), size])?;
-        let mut raw: Vec<u8> =
-            memory::zeroed(bytes).map_err(|refused| IoError::memory(&array.folder, refused))?;
-        let wanted = Wanted::new(array, &self.axes, self.time, channels, region);
-        wanted.read(&mut raw)?;
-        self.grey.fill(&raw, |pixel, c| c * n + pixel, out);
+        if let (1, Some(highest_bit)) = (channels.len(), self.grey.same_bits()) {
+            let wanted = Wanted::new(array, &self.axes, self.time, channels, region);
+            wanted.read(bytemuck::cast_slice_mut(out))?;
+            if highest_bit {
+                let flip = 1 << (8 * size_of::<P>() - 1);
+                out.iter_mut().for_each(|p| *p = P::from_low_bits((*p).into() ^ flip));
+            }
+            return Ok(());
+        }
+        let mut left = out;
+        for slab in slabs(region, self.info.levels[level].tile) {
+            let n = slab.len();
+            let bytes = byte_count(&array.folder, &[n, channels.len(), array.data_type.size()])?;
+            let mut raw: Vec<u8> =
+                memory::zeroed(bytes).map_err(|refused| IoError::memory(&array.folder, refused))?;
+            Wanted::new(array, &self.axes, self.time, channels.clone(), &slab).read(&mut raw)?;
+            let (now, later) = left.split_at_mut(n);
+            self.grey.fill(&raw, |pixel, c| c * n + pixel, now);
+            left = later;
+        }
         Ok(())
     }
+}
+
+/// Parts of a region, one after the other in its order of pixels, as thick as a tile.
+fn slabs(region: &Region, tile: [usize; 3]) -> Vec<Region> {
+    let axis = if region.size[2] > 1 { 2 } else { 1 };
+    let (mut at, end) = (region.start[axis], region.start[axis] + region.size[axis]);
+    let mut all = Vec::new();
+    while at < end {
+        let next = ((at / tile[axis] + 1) * tile[axis]).min(end);
+        let mut slab = *region;
+        (slab.start[axis], slab.size[axis]) = (at, next - at);
+        all.push(slab);
+        at = next;
+    }
+    all
 }
 
 impl PyramidSource for Zarr {
@@ -194,9 +223,6 @@ impl PyramidSource for Zarr {
 
     fn read(&self, level: usize, region: &Region, out: PixelsMut<'_>) -> Result<()> {
         self.info.check(level, region, &out)?;
-        match self.arrays.get(level) {
-            Some(array) => with_pixels!(out, out => self.fill(array, region, out)),
-            None => Ok(()),
-        }
+        with_pixels!(out, out => self.fill(level, region, out))
     }
 }
