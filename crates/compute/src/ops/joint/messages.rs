@@ -3,6 +3,7 @@
 use super::{Block, Decomposition, JointRule};
 use crate::device::Memory;
 use crate::error::{ComputeError, Result, check_len};
+use crate::host::zeroed;
 
 /// How the numbers of messages lie in memory. A message is a fixed bin and the coordinates of a sample, two where the moving image has one plane
 /// and else three.
@@ -113,6 +114,11 @@ impl Sending {
             let expected = "at most as many as there is room for, and below 2^31";
             return Err(ComputeError::argument("the pixels of a chunk", part, expected));
         }
+        if u32::try_from(self.room()).is_err() {
+            let expected = "below 2^32: use smaller chunks, or compacted messages";
+            let (what, room) = ("the room for messages to all ranks", self.room());
+            return Err(ComputeError::argument(what, room, expected));
+        }
         check_len("messages", self.words(), words)?;
         check_len("numbers of messages, one of each rank", self.owners.ranks(), counts)?;
         check_len("scratch of messages", self.scratch(), scratch)
@@ -160,26 +166,36 @@ impl<D: Memory> Outbox<D> {
             return Ok(Vec::new());
         }
         let (room, axes) = (sending.room(), sending.axes);
-        let mut words = crate::host::zeroed::<u32>(sending.layout.words(count, axes))?;
+        let mut bytes = zeroed::<u8>(4 * sending.layout.words(count, axes))?;
+        let part = |first: usize, count: usize| -> Result<Vec<u32>> {
+            let mut words = zeroed(count)?;
+            device.download_part(&self.words, first, &mut words)?;
+            Ok(words)
+        };
         match sending.layout {
             MessageLayout::Structures => {
-                device.download_part(&self.words, start * (1 + axes), &mut words)?;
+                put(&part(start * (1 + axes), count * (1 + axes))?, &mut bytes);
             }
             MessageLayout::Arrays => {
-                let (bins, coordinates) = words.split_at_mut(count.div_ceil(4));
+                let (bins, coordinates) = bytes.split_at_mut(4 * count.div_ceil(4));
                 let first = start / 4;
-                let mut around = crate::host::zeroed::<u32>((start + count).div_ceil(4) - first)?;
-                device.download_part(&self.words, first, &mut around)?;
-                let bytes = around.iter().flat_map(|w| w.to_le_bytes()).skip(start % 4).take(count);
-                for (i, byte) in bytes.enumerate() {
-                    bins[i / 4] |= u32::from(byte) << (8 * (i % 4));
-                }
-                for (a, out) in coordinates.chunks_mut(count).enumerate() {
-                    device.download_part(&self.words, room.div_ceil(4) + a * room + start, out)?;
+                let around = part(first, (start + count).div_ceil(4) - first)?;
+                let mut own = zeroed::<u8>(4 * around.len())?;
+                put(&around, &mut own);
+                bins[..count].copy_from_slice(&own[start % 4..start % 4 + count]);
+                for (a, out) in coordinates.chunks_mut(4 * count).enumerate() {
+                    put(&part(room.div_ceil(4) + a * room + start, count)?, out);
                 }
             }
         }
-        Ok(words.iter().flat_map(|w| w.to_le_bytes()).collect())
+        Ok(bytes)
+    }
+}
+
+/// Writes words as bytes.
+fn put(words: &[u32], bytes: &mut [u8]) {
+    for (bytes, word) in bytes.chunks_exact_mut(4).zip(words) {
+        bytes.copy_from_slice(&word.to_le_bytes());
     }
 }
 
@@ -212,28 +228,28 @@ impl MessageLayout {
     pub fn joined(self, lists: &[Vec<u8>], axes: usize) -> Result<(Vec<u32>, usize)> {
         let counts = lists.iter().map(|l| self.count(l.len(), axes)).collect::<Result<Vec<_>>>()?;
         let all: usize = counts.iter().sum();
-        let mut words = crate::host::zeroed::<u32>(self.words(all, axes))?;
-        let word = |b: &[u8]| b.try_into().map_or(0, u32::from_le_bytes);
+        let mut bytes = zeroed::<u8>(4 * self.words(all, axes))?;
         let mut start = 0;
-        for (list, &count) in lists.iter().zip(&counts) {
+        for (list, &count) in lists.iter().zip(&counts).filter(|(_, count)| **count > 0) {
             match self {
                 Self::Structures => {
-                    let out = &mut words[start * (1 + axes)..];
-                    out.iter_mut().zip(list.chunks_exact(4)).for_each(|(o, b)| *o = word(b));
+                    let first = 4 * (1 + axes) * start;
+                    bytes[first..first + list.len()].copy_from_slice(list);
                 }
                 Self::Arrays => {
                     let (bins, coordinates) = list.split_at(4 * count.div_ceil(4));
-                    for (i, &bin) in bins.iter().take(count).enumerate() {
-                        let at = start + i;
-                        words[at / 4] |= u32::from(bin) << (8 * (at % 4));
-                    }
-                    for (a, own) in coordinates.chunks(4 * count.max(1)).enumerate() {
-                        let out = &mut words[all.div_ceil(4) + a * all + start..];
-                        out.iter_mut().zip(own.chunks_exact(4)).for_each(|(o, b)| *o = word(b));
+                    bytes[start..start + count].copy_from_slice(&bins[..count]);
+                    for (a, own) in coordinates.chunks_exact(4 * count).enumerate() {
+                        let first = 4 * (all.div_ceil(4) + a * all + start);
+                        bytes[first..first + own.len()].copy_from_slice(own);
                     }
                 }
             }
             start += count;
+        }
+        let mut words = zeroed::<u32>(bytes.len() / 4)?;
+        for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(4)) {
+            *word = bytes.try_into().map_or(0, u32::from_le_bytes);
         }
         Ok((words, all))
     }

@@ -10,11 +10,12 @@ use proptest::prelude::*;
 use std::sync::Arc;
 use voxalign_compute::comm::{CommError, Communicator, Result};
 use voxalign_compute::cpu::Cpu;
+use voxalign_compute::cuda::Cuda;
 use voxalign_compute::ops::joint::{
     Block, BlockRule, Collect, FixedPointMap, Halo as Margin, JointRule, MessageLayout, Pixel,
     Window,
 };
-use voxalign_compute::{Dims, Memory, Transfer};
+use voxalign_compute::{Device, Dims, Memory, Transfer};
 use voxalign_conformance::blocks::{Pair, Reference, table, turned};
 
 fn part_of<T: Copy>(image: &[T], dims: Dims, block: &Block) -> Vec<T> {
@@ -26,15 +27,15 @@ fn part_of<T: Copy>(image: &[T], dims: Dims, block: &Block) -> Vec<T> {
     pixels.collect()
 }
 
-/// The strategy of a rank, on a device of its own.
-fn strategy<P: Pixel>(
+/// The strategy of a rank, on a device.
+fn strategy_on<D: Device, P: Pixel>(
+    device: D,
     kind: StrategyKind,
     options: ListOptions,
     pair: &Pair<P>,
     ranks: &Communicator,
     rule: BlockRule,
 ) -> Result<Box<dyn Sharing>> {
-    let device = Cpu::new(Some(1))?;
     let plan = Plan::new(kind, [pair.fixed, pair.moving], [ranks.rank(), ranks.size()], rule)?;
     let fixed = device.upload_vec(part_of(&pair.bins, pair.fixed, &plan.fixed))?;
     let moving = device.upload_vec(part_of(&pair.pixels, pair.moving, &plan.moving))?;
@@ -47,6 +48,17 @@ fn strategy<P: Pixel>(
         StrategyKind::List(_) => Box::new(List::new(held, options)),
         StrategyKind::Peer(_) => Box::new(Peer::new(ranks, held)?),
     })
+}
+
+/// The same on a device of one thread.
+fn strategy<P: Pixel>(
+    kind: StrategyKind,
+    options: ListOptions,
+    pair: &Pair<P>,
+    ranks: &Communicator,
+    rule: BlockRule,
+) -> Result<Box<dyn Sharing>> {
+    strategy_on(Cpu::new(Some(1))?, kind, options, pair, ranks, rule)
 }
 
 /// What `work` gives at each of some ranks.
@@ -247,4 +259,47 @@ fn a_failure_is_that_of_all() {
     }
     let identity = FixedPointMap::new(&voxalign_compute::IDENTITY).unwrap();
     assert!(rule.under(identity).map == identity);
+}
+
+/// All strategies on the GPU that the environment names, or with its kernels emulated.
+#[test]
+#[allow(clippy::print_stderr)] // a test that is skipped says so
+fn gpus_have_the_counts_of_whole_images() {
+    let cuda = match std::env::var("VOXALIGN_TEST_DEVICE") {
+        Ok(name) if name == "cuda" => Cuda::new(0),
+        _ => Cuda::emulated(),
+    };
+    let cuda = match cuda {
+        Ok(cuda) => cuda,
+        Err(e) if std::env::var_os("VOXALIGN_REQUIRE_EMULATION").is_none() => {
+            return eprintln!("skipped: {e}");
+        }
+        Err(e) => panic!("the kernels of the GPU cannot be tested: {e}"),
+    };
+    let pair = Pair::<u8>::new([45, 33, 1], [40, 39, 1], 9);
+    for (k, angle) in [0.0, 1.2, 3.0].into_iter().enumerate() {
+        let rule = some_rule(&pair, (angle, 1.0, 0.5), true);
+        let table = table(&rule, 8);
+        let expected = Reference::new(&pair, &rule, Some(&table));
+        let options = ListOptions {
+            chunk: [16, 20, 1],
+            layout: [MessageLayout::Arrays, MessageLayout::Structures][k % 2],
+            collect: [Collect::Atomic, Collect::Compacted][k % 2],
+            ..ListOptions::default()
+        };
+        for kind in kinds(Margin::Pixels(2)) {
+            let blocks = BlockRule::Balanced;
+            let found = all(3, |ranks| {
+                let strategy =
+                    strategy_on(cuda.clone(), kind, options, &pair, &ranks, blocks).unwrap();
+                let counts = strategy.sums(&ranks, &rule, None).unwrap();
+                (counts, strategy.sums(&ranks, &rule, Some(&table)).unwrap().slopes().unwrap())
+            });
+            for (counts, mut slopes) in found {
+                slopes.elsewhere = 0;
+                let whole: Vec<i128> = counts.counts().iter().map(|&n| i128::from(n)).collect();
+                assert!(whole == expected.counts && slopes == expected.slopes, "{kind:?} {angle}");
+            }
+        }
+    }
 }
