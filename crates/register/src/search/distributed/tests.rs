@@ -15,7 +15,7 @@ use voxalign_compute::ops::joint::{
     Block, BlockRule, Collect, FixedPointMap, Halo as Margin, JointRule, MessageLayout, Pixel,
     Window,
 };
-use voxalign_compute::{Device, Dims, Memory, Transfer};
+use voxalign_compute::{Device, Dims};
 use voxalign_conformance::blocks::{Pair, Reference, table, turned};
 
 fn part_of<T: Copy>(image: &[T], dims: Dims, block: &Block) -> Vec<T> {
