@@ -29,6 +29,9 @@ use voxalign_options::Choice;
 /// How exact a refinement is, in pixels of its scale: where a scale follows, and at the last one.
 const EXACT: [f64; 2] = [0.1, 0.02];
 
+/// A similarity, of counts and the number of columns.
+pub(super) type Cost = fn(&[f64], usize) -> CostAndDerivatives;
+
 /// Two images that are spread over ranks.
 #[derive(Clone, Copy)]
 pub struct SpreadInput<'a> {
@@ -186,7 +189,7 @@ fn model([fixed, moving]: [&Grid; 2]) -> Model {
 pub(super) fn objective<'a>(
     ranks: &'a Communicator,
     spread: &'a Spread,
-    cost: fn(&[f64], usize) -> CostAndDerivatives,
+    cost: Cost,
     grids: [&'a Grid; 2],
 ) -> SpreadObjective<'a> {
     let ratio = grids[1].voxel_volume() / grids[0].voxel_volume();
@@ -202,7 +205,7 @@ pub(super) fn at_finest<D: Device>(
     ranks: &Communicator,
     input: SpreadInput<'_>,
     options: &SpreadOptions,
-) -> Result<(Spread, fn(&[f64], usize) -> CostAndDerivatives)> {
+) -> Result<(Spread, Cost)> {
     let Formula::Joint(cost) = of_sums(&options.similarity)?.formula else { unreachable!() };
     let scales = Scales { fixed: 0, moving: 0 };
     Ok((held(device, ranks, input, scales, (options, options.bins()?))?, cost))

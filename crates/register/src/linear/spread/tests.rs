@@ -129,7 +129,7 @@ fn pair(wide: bool) -> [Made; 2] {
 fn options(strategy: StrategyKind) -> SpreadOptions {
     SpreadOptions {
         affine: AffineOptions::default(),
-        similarity: Similarity::Nmi(Nmi { bins: 64, ..Nmi::default() }),
+        similarity: Similarity::Nmi(Nmi { bins: 64 }),
         strategy,
         blocks: BlockRule::default(),
         list: ListOptions { chunk: [300, 256, 1], ..ListOptions::default() },
@@ -211,7 +211,7 @@ fn sixteen_bits_and_a_search_without_derivatives() {
 #[test]
 fn the_derivative_is_that_of_the_cost() {
     for (wide, similarity) in [
-        (false, Similarity::Mi(Mi { bins: 32, ..Mi::default() })),
+        (false, Similarity::Mi(Mi { bins: 32 })),
         (true, options(StrategyKind::Replicated).similarity),
     ] {
         // No sample leaves the moving image, or enters it.
@@ -264,7 +264,6 @@ fn what_cannot_be_is_refused() {
     refused(SpreadInput { fixed: &constant, moving }, &usual, "constant");
     let ncc = SpreadOptions { similarity: Similarity::Ncc(Default::default()), ..usual.clone() };
     refused(SpreadInput { fixed, moving }, &ncc, "give mi or nmi");
-    let bins =
-        SpreadOptions { similarity: Similarity::Mi(Mi { bins: 200, ..Mi::default() }), ..usual };
+    let bins = SpreadOptions { similarity: Similarity::Mi(Mi { bins: 200 }), ..usual };
     refused(SpreadInput { fixed, moving }, &bins, "2 to 128");
 }
