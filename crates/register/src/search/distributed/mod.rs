@@ -44,7 +44,7 @@ pub trait Strategy: Send + Sync {
     /// The joint histogram under a rule, or, with a table of slopes, their sums: those over all ranks, at every rank.
     ///
     /// # Errors
-    /// At every rank, what fails at one of them; a table with numbers above [`MOST_SLOPE`](voxalign_compute::ops::joint::MOST_SLOPE) in size.
+    /// At every rank, what fails at one of them; a table with numbers above [`MOST_SLOPE`] in size.
     fn sums(
         &self,
         ranks: &Communicator,
