@@ -5,9 +5,8 @@ use crate::compare::entropies;
 use crate::compare::{
     CompareError, ImageScores, OverlapRule, OverlapScores, compare_images, compare_labels,
 };
-use crate::diffeo::DeformationEvidence;
 use crate::error::Result;
-use crate::limits::{AFFINE, DEFORMATION, LANDMARKS};
+use crate::limits::{DEFORMATION, LANDMARKS};
 use crate::metric::range::robust_range;
 use crate::resample::{MovingImage, labels_onto};
 use crate::verdict::{Check, Remedy};
@@ -151,17 +150,13 @@ impl Scores {
     }
 
     /// Whether the images share enough information where both show tissue, whatever they shared before: noise or a
-    /// plain shape can be deformed to the outline of the fixed image, but not to its inside. Less is enough where next to nothing bends and
-    /// the evidence says that the images agree under the nearest affine map. `None` where that is not known, and for two plain shapes.
+    /// plain shape can be deformed to the outline of the fixed image, but not to its inside. What is `asked` is in nats. `None` where that is
+    /// not known, and for two plain shapes.
     #[must_use]
-    pub fn agrees(&self, evidence: Option<&DeformationEvidence>) -> Option<Check> {
+    pub fn agrees(&self, asked: f64) -> Option<Check> {
         let value = self.agreement.filter(|a| !a.plain)?.information;
         let name = "information shared by the images within tissue";
-        let (bent, least) = DEFORMATION.unbent;
-        let is_straight =
-            |e: &DeformationEvidence| e.bent <= bent && e.straight.agreement() >= AFFINE.agreement;
-        let least = if evidence.is_some_and(is_straight) { least } else { DEFORMATION.information };
-        let check = Check::at_least(name, value, least).in_unit("nats");
+        let check = Check::at_least(name, value, asked).in_unit("nats");
         Some(check.or(Remedy::SameTissue))
     }
 
@@ -367,7 +362,11 @@ mod tests {
             let agreement = Agreement::new(&both, &tissue, image);
             let whole = compare_images(&tissue, image, None, BINS).unwrap();
             let scores = Scores { agreement: Some(agreement), ..Scores::default() };
-            (agreement.information, whole.nmi.unwrap(), scores.agrees(None).unwrap())
+            (
+                agreement.information,
+                whole.nmi.unwrap(),
+                scores.agrees(DEFORMATION.information).unwrap(),
+            )
         };
         let (same, _, check) = of(&tissue);
         assert!(same > 1.3 && check.passed && check.remedy.is_empty(), "{same}");
@@ -384,7 +383,7 @@ mod tests {
         let shapes = Agreement::new(&both_plain, &plain, &plain);
         assert!(shapes.plain && shapes.voxels > 1000, "{shapes:?}");
         let scores = Scores { agreement: Some(shapes), ..Scores::default() };
-        assert_eq!((scores.agrees(None), scores.earns(1.0)), (None, None));
+        assert_eq!((scores.agrees(DEFORMATION.information), scores.earns(1.0)), (None, None));
         // Nothing within the object, and nothing at all.
         let nothing = Volume::filled(grid.clone(), f32::NAN);
         assert_eq!(Agreement::new(&both, &tissue, &nothing), Agreement::default());
@@ -404,7 +403,7 @@ mod tests {
         });
         let speck = Agreement::new(&both, &tissue, &speck);
         assert!(speck.voxels > 10 && speck.information == 0.0, "{speck:?}");
-        assert_eq!(Scores::default().agrees(None), None);
+        assert_eq!(Scores::default().agrees(DEFORMATION.information), None);
     }
 
     #[test]

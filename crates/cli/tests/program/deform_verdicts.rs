@@ -91,6 +91,8 @@ fn what_fits_better_mirrored_is_said() {
             let run = place.line(&line);
             let said = run.out.contains("fit better with one of them mirrored");
             assert_eq!(said, mirrored, "{line}\n{}\n{}", run.out, run.err);
+            let bad = run.out.contains("gain in edge agreement from mirroring one image");
+            assert_eq!(bad, mirrored, "{line}\n{}\n{}", run.out, run.err);
         }
     }
 }

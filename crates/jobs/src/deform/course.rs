@@ -317,7 +317,7 @@ impl<T> End<'_, T> {
         let mut record = record::of_affine_part(of, self.affine, middle, self.machine);
         record.inputs = inputs;
         let verdict =
-            with_affine_part(Verdict::default(), Some(self.affine), self.affine.fits_mirrored());
+            with_affine_part(Verdict::default(), Some(self.affine), self.affine.mirrored());
         let mut verdict = run.caller.worded(verdict, T::SPEAKER);
         verdict.remarks.push(self.remark().into());
         verdict.remarks.extend(pair.remarks(&views));

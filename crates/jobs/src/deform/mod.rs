@@ -43,7 +43,7 @@ use voxalign_options::Text;
 use voxalign_register::attachment::Landmarks;
 use voxalign_register::diffeo::{
     ChannelInput, DeformInput, DeformResult, DeformationEvidence, Intensities, Matching,
-    Preparation, ShapeInput, object_of,
+    Preparation, ShapeInput, information_asked, object_of,
 };
 use voxalign_register::evidence::Seen;
 use voxalign_register::linear::{AffineOptions, AffineResult, Init, register_affine, see};
@@ -116,8 +116,8 @@ struct AffinePart {
     rival: Option<AffineResult>,
     /// The images as evidence looks at them, where a registration has.
     seen: Option<Arc<Seen>>,
-    /// Whether the images fit better with one of them mirrored, where a registration has tried it.
-    mirrored: Option<Text>,
+    /// What a registration that has tried it says of images that fit better with one of them mirrored.
+    mirrored: Option<Verdict>,
 }
 
 /// Finds the affine part; a start that was given is compared with the best affine map at the end.
@@ -131,7 +131,7 @@ fn affine_part(
     let Some(start) = inputs.start else {
         let options = AffineOptions { init: inputs.init.clone(), ..options.clone() };
         let found = register_affine(device, &input, &options, listener)?;
-        let (start, seen, mirrored) = (found.transform, found.seen.clone(), found.fits_mirrored());
+        let (start, seen, mirrored) = (found.transform, found.seen.clone(), found.mirrored());
         return Ok(AffinePart { start, found: Some(found), rival: None, seen, mirrored });
     };
     if !inputs.with_rival {
@@ -143,7 +143,7 @@ fn affine_part(
         Err(e) => return Err(e),
     };
     let seen = rival.as_ref().and_then(|rival| rival.seen.clone());
-    let mirrored = rival.as_ref().and_then(AffineResult::fits_mirrored);
+    let mirrored = rival.as_ref().and_then(AffineResult::mirrored);
     let rival = rival.filter(|f| f.verdict.good);
     Ok(AffinePart { start, found: None, rival, seen, mirrored })
 }
@@ -210,17 +210,21 @@ pub(crate) fn register_by<D: Deformer>(
     Ok((Registered { affine: found, deformation, views: scored.views, evidence, verdict }, extra))
 }
 
-/// The verdict on a deformation after that on its affine part, with the remark on mirrored images.
+/// The verdict on a deformation after that on its affine part, with what is said of mirrored images.
 fn with_affine_part(
     verdict: Verdict,
     affine: Option<&AffineResult>,
-    mirrored: Option<Text>,
+    mirrored: Option<Verdict>,
 ) -> Verdict {
-    let mut verdict = match affine {
+    let verdict = match affine {
         Some(affine) => verdict.after("affine part", &affine.verdict, Remedy::OtherAffinePart),
         None => verdict,
     };
-    verdict.remarks.extend(mirrored);
+    let Some(mirrored) = mirrored else { return verdict };
+    // Those of an affine part are in the verdict already.
+    let further = if affine.is_some() { Vec::new() } else { mirrored.checks };
+    let mut verdict = further.into_iter().fold(verdict, |verdict, c| verdict.with(Some(c)));
+    verdict.remarks.extend(mirrored.remarks);
     verdict
 }
 
@@ -367,7 +371,7 @@ impl Inputs {
         let earns = energy.and_then(|energy| after.earns(energy));
         verdict = verdict
             .with(after.worth(worse, remedy))
-            .with(after.agrees(evidence.as_ref()))
+            .with(after.agrees(information_asked(evidence.as_ref())))
             .with(earns);
         if pulls.images && pulls.points {
             verdict = verdict.with(after.pays(before));

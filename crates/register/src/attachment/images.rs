@@ -92,37 +92,19 @@ pub fn reaches_border(image: ImageView<'_>, is_tissue: impl Fn(f32) -> bool + Sy
 }
 
 /// 1 where all images that are [open](DeviceImage::open) show something after a displacement of the
-/// grid, else 0; none where that is everywhere, or nowhere.
+/// grid, else 0; none where that is everywhere, or nowhere. What is within `border` voxels of the border of an image counts as outside of it.
 ///
 /// # Errors
 /// Memory that runs out.
 pub fn seen<D: Device>(
     device: &D,
     images: &[Moved<D>],
+    border: usize,
     field: &D::Buffer<f32>,
     dims: Dims,
 ) -> Result<Option<D::Buffer<f32>>> {
     let open = images.iter().filter(|m| m.image.open);
-    seen_at(device, open.map(|m| (&m.image.grid, m.map)), field, dims)
-}
-
-/// As [`seen`], of what is at least a voxel within the grids of the images: what moves on by less than that is still within.
-///
-/// # Errors
-/// Memory that runs out.
-pub fn seen_within<D: Device>(
-    device: &D,
-    images: &[Moved<D>],
-    field: &D::Buffer<f32>,
-    dims: Dims,
-) -> Result<Option<D::Buffer<f32>>> {
-    let open = images.iter().filter(|m| m.image.open);
-    let within = open.map(|m| {
-        let grid = &m.image.grid;
-        let less = grid.dims().map(|n| if n > 4 { 1 } else { 0 });
-        (grid, m.map, less)
-    });
-    seen_but(device, within, field, dims)
+    seen_at(device, open.map(|m| (&m.image.grid, m.map)), border, field, dims)
 }
 
 /// As [`seen`], of the grids of all images that are open, with the maps from indices of the grid to theirs.
@@ -132,22 +114,14 @@ pub fn seen_within<D: Device>(
 pub fn seen_at<'a, D: Device>(
     device: &D,
     open: impl Iterator<Item = (&'a Grid, AffineMap)>,
-    field: &D::Buffer<f32>,
-    dims: Dims,
-) -> Result<Option<D::Buffer<f32>>> {
-    seen_but(device, open.map(|(grid, map)| (grid, map, [0; 3])), field, dims)
-}
-
-/// As [`seen_at`], where so many voxels at the borders of each grid do not count.
-fn seen_but<'a, D: Device>(
-    device: &D,
-    open: impl Iterator<Item = (&'a Grid, AffineMap, [usize; 3])>,
+    border: usize,
     field: &D::Buffer<f32>,
     dims: Dims,
 ) -> Result<Option<D::Buffer<f32>>> {
     let mut all: Option<D::Buffer<f32>> = None;
-    for (grid, mut map, less) in open {
-        // The grid without its borders.
+    for (grid, mut map) in open {
+        // The grid without its borders, along axes that are longer than these.
+        let less = grid.dims().map(|n| if n > 4 * border { border } else { 0 });
         let from = [0, 1, 2].map(|a| grid.dims()[a] - 2 * less[a]);
         map.iter_mut().zip(less).for_each(|(row, less)| row[3] -= less as f64);
         let linear = Interpolation::Linear;

@@ -5,7 +5,7 @@
 //! affine map that is nearest to all that was found, in which no bending helps, and of the deformed image.
 
 use crate::evidence::{Evidence, Seen, Unmasked};
-use crate::limits::DEFORMATION;
+use crate::limits::{AFFINE, DEFORMATION};
 use crate::verdict::{Check, Remedy};
 use nalgebra::{Matrix4, Matrix4x3};
 use serde::{Deserialize, Serialize};
@@ -68,6 +68,16 @@ impl DeformationEvidence {
         };
         all.into_iter().map(remedy).collect()
     }
+}
+
+/// The information within tissue, nats, that a deformation with this evidence is asked for: less where next to nothing bends and the images agree under the
+/// nearest affine map, which then proves what is inside.
+#[must_use]
+pub fn information_asked(evidence: Option<&DeformationEvidence>) -> f64 {
+    let (bent, information) = DEFORMATION.unbent;
+    let is_straight =
+        |e: &DeformationEvidence| e.bent <= bent && e.straight.agreement() >= AFFINE.agreement;
+    if evidence.is_some_and(is_straight) { information } else { DEFORMATION.information }
 }
 
 /// The strength of the prior that draws the nearest map to the start, relative to the data: coplanar points do not
@@ -199,7 +209,7 @@ mod tests {
             Scores { agreement: Some(agreement), ..Scores::default() }
         };
         let passes = |information: f64, evidence: Option<&DeformationEvidence>| {
-            scores(information).agrees(evidence).unwrap().passed
+            scores(information).agrees(information_asked(evidence)).unwrap().passed
         };
         assert!(other.straight.agreement() < 0.0, "{other:?}");
         assert!(passes(0.12, Some(&same)) && !passes(0.08, Some(&same)));

@@ -4,12 +4,11 @@ use super::verdict::fit_mirrored;
 use crate::evidence::{Evidence, Relation, Seen, Unmasked};
 use crate::search::StageRecord;
 use crate::similarity::Similarity;
-use crate::verdict::Verdict;
+use crate::verdict::{Check, Remedy, Verdict};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use voxalign_compute::ops::histogram::Scheme;
 use voxalign_image::Affine;
-use voxalign_options::Text;
 
 /// Another registration of the same images, as the one that was asked for had a bad result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -73,10 +72,15 @@ pub struct AffineResult {
 }
 
 impl AffineResult {
-    /// A remark where the images fit better with one of them mirrored. What starts from this result has it too: a
-    /// deformation brings a head to its mirror image.
+    /// What is said where the images fit better with one of them mirrored: a remark, and the check that fails where they fit much better. It
+    /// goes for whatever aligns these images, as a deformation brings a head to its mirror image. None where this result is bad for other
+    /// reasons: a mirrored alignment better than a wrong one says nothing.
     #[must_use]
-    pub fn fits_mirrored(&self) -> Option<Text> {
-        fit_mirrored(&self.evidence, self.flat)
+    pub fn mirrored(&self) -> Option<Verdict> {
+        let remark = fit_mirrored(&self.evidence, self.flat)?;
+        let failed = self.verdict.checks.iter().filter(|c| !c.passed);
+        let is_handedness = |c: &&Check| c.remedy_code == Some(Remedy::Handedness);
+        let (handed, others): (Vec<_>, Vec<_>) = failed.partition(is_handedness);
+        others.is_empty().then(|| Verdict::new(handed.into_iter().cloned().collect(), vec![remark]))
     }
 }

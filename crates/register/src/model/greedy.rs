@@ -121,7 +121,7 @@ impl<D: Device> Model<D> for GreedyModel<D> {
     }
 
     fn shown(&self, device: &D, state: &GreedyState<D>) -> Result<Option<D::Buffer<f32>>> {
-        seen(device, &state.moved, &state.field, state.dims)
+        seen(device, &state.moved, 0, &state.field, state.dims)
     }
 
     fn lend(&self, _: &D, state: &GreedyState<D>, work: &mut Borrower<'_, D>) -> Result<()> {

@@ -23,7 +23,7 @@ mod swing;
 mod tests;
 
 use super::{Borrower, FixedImage, Found, Model, Pull};
-use crate::attachment::images::{DeviceImage, Moved, both, seen_within, weights_at};
+use crate::attachment::images::{DeviceImage, Moved, both, seen, weights_at};
 use crate::error::Result;
 use crate::multiscale::{Course, Motion as MotionRecord, Scale};
 use crate::similarity::{Images, PendingEnergies};
@@ -47,6 +47,10 @@ pub use rest::ended_at_rest;
 
 /// How far a vertex goes in a step at most that counts on forces ahead, in largest voxels of the scale.
 const FARTHEST: f64 = 1.0;
+
+/// Voxels at the border of a moving image that tissue reaches in which nothing counts: a body that is free moves out of it, and what has left is
+/// unknown. Weights are made once a scale, before it moves.
+const BORDER: usize = 1;
 
 /// The time of the parts of all steps, s.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -277,7 +281,7 @@ impl<D: Device> Model<D> for ElasticModel<D> {
 
     fn shown(&self, device: &D, state: &ElasticState<D>) -> Result<Option<D::Buffer<f32>>> {
         match &state.on {
-            Some(on) => seen_within(device, &state.moved, &state.field, on.places.grid.dims()),
+            Some(on) => seen(device, &state.moved, BORDER, &state.field, on.places.grid.dims()),
             None => Ok(None),
         }
     }

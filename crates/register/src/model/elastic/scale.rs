@@ -1,6 +1,5 @@
 //! What is made for a scale: where samples are, what they are compared with, and what steps need.
 
-use super::Elastic;
 use super::body::{BodyLevel, DeviceMesh, Places};
 use super::coupling::{Coupled, Pulling};
 use super::force::NodalForces;
@@ -8,7 +7,8 @@ use super::motion::Mover;
 use super::options::{Coupling, Sampling};
 use super::rest::VoxelMotion;
 use super::swing::Lagging;
-use crate::attachment::images::{Moved, both, seen_within};
+use super::{BORDER, Elastic};
+use crate::attachment::images::{Moved, both, seen};
 use crate::error::Result;
 use crate::model::{Pull, Sources};
 use crate::similarity::{Images, PendingEnergies};
@@ -170,7 +170,7 @@ impl<D: Device> OnLattice<D> {
         };
         let fixed = pull.fixed.iter().map(|f| at(f.values, f.outside)).collect::<Result<_>>()?;
         let given = pull.counts.given.map(|weights| at(weights, 0.0)).transpose()?;
-        let shown = seen_within(device, moved, field, dims)?;
+        let shown = seen(device, moved, BORDER, field, dims)?;
         let weights = within(device, both(device, given, shown)?, places)?;
         let counted = match &weights {
             Some(weights) => device.reduce(&[weights], &[Reduction::Sum(0)])?[0],

@@ -463,7 +463,7 @@ impl<D: Device> Model<D> for LddmmModel<D> {
             return Ok(None);
         }
         let path = &state.path;
-        seen(device, &state.moved, &path.flow(device, false)?, path.dims)
+        seen(device, &state.moved, 0, &path.flow(device, false)?, path.dims)
     }
 
     fn lend(&self, device: &D, state: &LddmmState<D>, work: &mut Borrower<'_, D>) -> Result<()> {

@@ -221,12 +221,12 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
             None => None,
         };
         let open = fixed.iter().filter(|f| f.open).map(|f| (f.grid, map(f.grid)));
-        let of_fixed = both(device, mask, seen_at(device, open, field, dims)?)?;
+        let of_fixed = both(device, mask, seen_at(device, open, 0, field, dims)?)?;
         both(device, of_fixed, self.shown(device, state)?)
     }
 
     fn shown(&self, device: &D, state: &SymmetricState<D>) -> Result<Option<D::Buffer<f32>>> {
-        seen(device, &state.moved, &state.fields[1], state.dims)
+        seen(device, &state.moved, 0, &state.fields[1], state.dims)
     }
 
     fn lend(&self, _: &D, state: &SymmetricState<D>, work: &mut Borrower<'_, D>) -> Result<()> {
