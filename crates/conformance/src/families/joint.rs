@@ -249,6 +249,11 @@ pub(crate) fn wild_messages<D: Device>(device: &D) {
     let mut out = device.alloc(rule.numbers(false)).unwrap();
     let layout = MessageLayout::Structures;
     device.joint_receive(&rule, layout, &words, 4, &brick, None, &mut out).unwrap();
+    // Nor by a brick without cells, nor is a bin of more than 8 bits another one.
+    let nowhere = Brick { cells: Block { dims: [0; 3], ..brick.cells }, ..brick };
+    device.joint_receive(&rule, layout, &words, 4, &nowhere, None, &mut out).unwrap();
+    let large = device.upload(&[256 + 3, 6 * 256, 6 * 256]).unwrap();
+    device.joint_receive(&rule, layout, &large, 1, &brick, None, &mut out).unwrap();
     assert!(device.into_host(out).unwrap().iter().all(|&n| n == 0));
 }
 

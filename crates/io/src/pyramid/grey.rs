@@ -166,9 +166,15 @@ impl Grey {
             Channels::One(_) => {
                 out.iter_mut().enumerate().for_each(|(i, p)| *p = P::from_low_bits(code(i, 0)));
             }
-            Channels::Luminance => out.iter_mut().enumerate().for_each(|(i, p)| {
-                *p = P::from_low_bits(luminance(code(i, 0), code(i, 1), code(i, 2)));
-            }),
+            Channels::Luminance => {
+                let code = |i: usize, c: usize| match self.inverted {
+                    true => most - code(i, c).min(most),
+                    false => code(i, c),
+                };
+                out.iter_mut().enumerate().for_each(|(i, p)| {
+                    *p = P::from_low_bits(luminance(code(i, 0), code(i, 1), code(i, 2)));
+                });
+            }
         }
     }
 

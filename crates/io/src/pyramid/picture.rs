@@ -81,10 +81,10 @@ pub(super) fn png(source: &Source<'_>, options: &PyramidOptions) -> Result<Box<d
     }
     let data_type = if wide { DataType::U16 } else { DataType::U8 };
     let mut found = Found { dims, data_type, channels, size };
-    // The opacity of a grey picture is no channel to choose from.
+    // Opacity is no channel to choose from.
     let stride = channels;
-    if kind == ColorType::GrayscaleAlpha {
-        found.channels = 1;
+    if matches!(kind, ColorType::GrayscaleAlpha | ColorType::Rgba) {
+        found.channels = channels - 1;
     }
     picture(path, options, found, &bytes, stride)
 }

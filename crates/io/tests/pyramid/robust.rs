@@ -116,6 +116,32 @@ fn claiming(columns: u32, rows: u32, tile: u32, offsets: u32) -> Vec<u8> {
     bytes
 }
 
+/// A BigTIFF of 16 x 16 pixels without compression, in one tile that is said to be 2^62 wide.
+fn of_a_wide_tile() -> Vec<u8> {
+    let mut bytes = b"II\x2b\0\x08\0\0\0".to_vec();
+    bytes.extend(16u64.to_le_bytes());
+    let tags: [(u16, u64); 9] = [
+        (256, 16),
+        (257, 16),
+        (258, 8),
+        (259, 1),
+        (262, 1),
+        (322, 1 << 62),
+        (323, 16),
+        (324, 16),
+        (325, 128),
+    ];
+    bytes.extend((tags.len() as u64).to_le_bytes());
+    for (tag, value) in tags {
+        bytes.extend(tag.to_le_bytes());
+        bytes.extend(16u16.to_le_bytes());
+        bytes.extend(1u64.to_le_bytes());
+        bytes.extend(value.to_le_bytes());
+    }
+    bytes.extend([0; 8]);
+    bytes
+}
+
 #[test]
 fn claims_ask_for_no_memory() {
     // 2^40 pixels in a file of some hundred bytes: as one tile, as many, and with places beyond the file.
@@ -126,6 +152,7 @@ fn claims_ask_for_no_memory() {
         claiming(u32::MAX, u32::MAX, u32::MAX, 1),
         claiming(0, 5, 16, 1),
         claiming(5, 5, 0, 1),
+        of_a_wide_tile(),
     ] {
         let words = read_all(&file).unwrap_err();
         assert!(words.contains("a.tif") && words.len() < 600, "{words}");

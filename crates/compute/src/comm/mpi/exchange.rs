@@ -29,11 +29,19 @@ impl Mpi {
         self.check("MPI_Alltoall", code)?;
         let piece = (self.most_bytes / self.size).max(1);
         let longest = to.iter().chain(&from).copied().max().unwrap_or(0) as usize;
-        let rounds = self.most_of_all(comm, longest.div_ceil(piece))?;
-        let mut found = Vec::with_capacity(self.size);
-        for &len in &from {
+        let room = |&len: &u64| {
             let len = usize::try_from(len).unwrap_or(usize::MAX);
-            found.push(voxalign_image::memory::room(len).map_err(ComputeError::from)?);
+            voxalign_image::memory::room::<u8>(len).map_err(ComputeError::from)
+        };
+        let rooms: std::result::Result<Vec<_>, _> = from.iter().map(room).collect();
+        // A rank that has no room says so here: the others would wait for it in the rounds.
+        const NO_ROOM: usize = i64::MAX as usize;
+        let own = if rooms.is_ok() { longest.div_ceil(piece) } else { NO_ROOM };
+        let rounds = self.most_of_all(comm, own)?;
+        let mut found = rooms?;
+        if rounds == NO_ROOM {
+            let what = "of the memory of a rank, which is too little for what is sent to it";
+            return Err(CommError::Mismatch { what: what.into() });
         }
         for round in 0..rounds {
             let first = round * piece;

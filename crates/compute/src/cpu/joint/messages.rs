@@ -73,9 +73,9 @@ pub(super) fn send(
 impl List {
     fn add(&mut self, start: [i64; 3], step: [i64; 3], bins: &[u8], axes: usize) -> Result<()> {
         let added = bins.iter().filter(|&&b| b != NO_SAMPLE).count();
-        self.bins.try_reserve(added).map_err(|_| refused(added))?;
+        memory::ask::<u8, _>(added, || self.bins.try_reserve(added).ok())?;
         for q in self.q.iter_mut().take(axes) {
-            q.try_reserve(added).map_err(|_| refused(4 * added))?;
+            memory::ask::<u32, _>(added, || q.try_reserve(added).ok())?;
         }
         for (k, &bin) in bins.iter().enumerate().filter(|&(_, &b)| b != NO_SAMPLE) {
             self.bins.push(bin);
@@ -85,10 +85,6 @@ impl List {
         }
         Ok(())
     }
-}
-
-fn refused(bytes: usize) -> crate::ComputeError {
-    memory::OutOfMemory { bytes: bytes as u64, free: memory::host().free }.into()
 }
 
 /// Writes the lists of all tasks as a device does.
@@ -167,7 +163,7 @@ impl Samples {
             match layout {
                 MessageLayout::Structures => {
                     let message = &words[(1 + axes) * i..(1 + axes) * (i + 1)];
-                    self.bins[l] = message[0] as u8;
+                    self.bins[l] = u8::try_from(message[0]).unwrap_or(NO_SAMPLE);
                     (0..axes).for_each(|a| self.q[a][l] = message[1 + a]);
                 }
                 MessageLayout::Arrays => {

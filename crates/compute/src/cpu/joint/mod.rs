@@ -256,6 +256,9 @@ impl Joint for Cpu {
         check_rule(rule, table.map(DeviceBuffer::len), out.len())?;
         let wide = check_bricks(rule, std::slice::from_ref(brick))?;
         crate::error::check_len("messages", layout.words(count, rule.axes()), words.len())?;
+        if brick.cells.is_empty() {
+            return Ok(());
+        }
         let table = held_within(table)?;
         let pass = Pass::new(self, rule, wide, table.as_deref());
         let source = source(rule, brick);

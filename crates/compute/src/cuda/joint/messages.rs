@@ -7,7 +7,7 @@ use super::{
     Shape, WAVES, coordinates, macros, number, own_pixels,
 };
 use crate::cuda::declare::{In, Out};
-use crate::device::DeviceBuffer;
+use crate::device::{DeviceBuffer, Memory};
 use crate::error::{Result, check_len};
 use crate::ops::joint::{
     Brick, Collect, FixedPart, JointRule, MessageLayout, Sending, check_bricks, check_fixed,
@@ -194,6 +194,8 @@ impl Cuda {
                     )
                 }
             }
-        }
+        }?;
+        // The stream does not know who reads memory of the host.
+        if brick.pixels.is_on_device() { Ok(()) } else { self.synchronize() }
     }
 }

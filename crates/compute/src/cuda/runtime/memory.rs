@@ -45,7 +45,13 @@ impl<T: Element> CudaBuffer<T> {
     pub(in crate::cuda) fn reached_by(&self, reader: &Cuda) -> Result<u64> {
         if self.device.identity() != reader.identity() {
             match (&self.device.0.target, &reader.0.target) {
-                (Target::Gpu(owner), Target::Gpu(reader)) => owner.open_to(reader)?,
+                (Target::Gpu(owner), Target::Gpu(reader)) => {
+                    if !owner.open_to(reader)? {
+                        let (what, expected) =
+                            ("memory of another GPU", "one that this machine lets the GPU reach");
+                        return Err(ComputeError::argument(what, "not reachable", expected));
+                    }
+                }
                 (Target::Emulated(_), Target::Emulated(_)) => {}
                 _ => reader.check_owner(self.device.identity())?,
             }

@@ -35,7 +35,7 @@ impl Block {
     /// The pixel after its last along an axis.
     #[must_use]
     pub fn end(&self, axis: usize) -> usize {
-        self.origin[axis] + self.dims[axis]
+        self.origin[axis].saturating_add(self.dims[axis])
     }
 
     /// Whether a pixel is in it.

@@ -280,7 +280,7 @@ pub(crate) fn check_bricks<D: Memory>(rule: &JointRule, bricks: &[Brick<'_, D>])
         let upper = [0, 1, 2].map(|a| usize::from(rule.moving[a] > 1));
         let needed = Block {
             origin: brick.cells.origin,
-            dims: [0, 1, 2].map(|a| brick.cells.dims[a] + upper[a]),
+            dims: [0, 1, 2].map(|a| brick.cells.dims[a].saturating_add(upper[a])),
         };
         let rows = brick.stored.dims[1] as u64 * brick.stored.dims[2] as u64;
         let fits = brick.cells.is_empty() || brick.stored.encloses(&needed);

@@ -32,6 +32,9 @@ pub(super) fn find(source: &Source<'_>, chosen: Option<usize>) -> Result<Found> 
     let mut limits = Limits::default();
     let of = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     limits.ifd_value_size = of(source.length().min(LONGEST));
+    // Lists of values are held against this one; a file has a byte at least for each.
+    let value = size_of::<tiff::decoder::ifd::Value>() as u64;
+    limits.decoding_buffer_size = of(source.length().saturating_mul(value).min(LONGEST));
     limits.intermediate_buffer_size = of(source.length());
     let mut head = [0; 4];
     let n = crate::source::read_full(&mut source.raw_with(0, 16)?, &mut head)

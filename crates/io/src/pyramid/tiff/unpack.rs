@@ -25,6 +25,8 @@ pub(super) fn rows(
     let tile = Tile { source, page, number };
     let samples = if page.planar { 1 } else { page.samples };
     let row = byte_count(source.path(), &[page.tile[0], samples, page.data_type.size()])?;
+    // A tile may be said to be of any width: no product below is larger than this one.
+    byte_count(source.path(), &[row, rows.end])?;
     let (offset, length) = (page.offsets[number], page.lengths[number]);
     if length == 0 {
         return Err(tile.wrong("it was not written".to_owned()));

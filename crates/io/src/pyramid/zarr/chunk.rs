@@ -22,20 +22,34 @@ pub(super) struct Wanted<'a> {
     steps: Vec<usize>,
 }
 
-/// The numbers of all cells of a grid that a box meets, the last axis fastest.
-fn cells(part: &[Range<usize>], cell: &[usize]) -> Vec<Vec<usize>> {
-    let ranges: Vec<Range<usize>> =
-        part.iter().zip(cell).map(|(r, &c)| r.start / c..r.end.div_ceil(c)).collect();
-    let mut all = vec![Vec::new()];
-    for range in ranges {
-        all = all
-            .into_iter()
-            .flat_map(|head: Vec<usize>| {
-                range.clone().map(move |i| head.iter().copied().chain([i]).collect())
-            })
-            .collect();
+/// The cells of a grid that a box meets, in their order, the last axis fastest. There may be as many as pixels, so that none is kept.
+struct Cells(Vec<Range<usize>>);
+
+impl Cells {
+    fn new(part: &[Range<usize>], cell: &[usize]) -> Self {
+        Self(part.iter().zip(cell).map(|(r, &c)| r.start / c..r.end.div_ceil(c)).collect())
     }
-    all
+
+    fn len(&self) -> usize {
+        self.0.iter().map(Range::len).product()
+    }
+
+    /// The numbers of one of them.
+    fn at(&self, mut index: usize) -> Vec<usize> {
+        let mut numbers = vec![0; self.0.len()];
+        for (number, range) in numbers.iter_mut().zip(&self.0).rev() {
+            *number = range.start + index % range.len();
+            index /= range.len();
+        }
+        numbers
+    }
+
+    /// The numbers of so many of them at a time.
+    fn batches(&self, size: usize) -> impl Iterator<Item = Vec<Vec<usize>>> + '_ {
+        let end = self.len();
+        let batch = move |from: usize| (from..end.min(from + size)).map(|i| self.at(i)).collect();
+        (0..end).step_by(size).map(batch)
+    }
 }
 
 impl<'a> Wanted<'a> {
@@ -69,15 +83,15 @@ impl<'a> Wanted<'a> {
 
     /// Reads the values in this machine's order of bytes.
     pub(super) fn read(&self, out: &mut [u8]) -> Result<()> {
-        let files = cells(&self.part, &self.array.chunk);
+        let files = Cells::new(&self.part, &self.array.chunk);
         if let Some(shard) = &self.array.shard {
-            for numbers in &files {
-                self.shard(shard, numbers, out)?;
+            for index in 0..files.len() {
+                self.shard(shard, &files.at(index), out)?;
             }
             return Ok(());
         }
         // As many chunks at once as there are threads: memory is theirs.
-        for some in files.chunks(rayon::current_num_threads().max(1)) {
+        for some in files.batches(rayon::current_num_threads().max(1)) {
             let read: Vec<_> = some.par_iter().map(|numbers| self.chunk(numbers)).collect();
             for (numbers, values) in some.iter().zip(read) {
                 let first: Vec<usize> =
@@ -136,8 +150,8 @@ impl<'a> Wanted<'a> {
             .zip(&array.chunk)
             .map(|((r, &b), &c)| r.start.saturating_sub(b)..(r.end - b).min(c))
             .collect();
-        let parts = cells(&part, &shard.inner);
-        for some in parts.chunks(rayon::current_num_threads().max(1)) {
+        let parts = Cells::new(&part, &shard.inner);
+        for some in parts.batches(rayon::current_num_threads().max(1)) {
             let read: Vec<_> = some
                 .par_iter()
                 .map(|at| {

@@ -1,7 +1,8 @@
 //! The cost of maps of images that are spread over ranks.
 
-use crate::error::Result;
+use crate::error::{RegisterError, Result};
 use crate::metric::to_world;
+use crate::progress::Progress;
 use crate::search::distributed::{Strategy, in_map};
 use crate::search::{Evaluation, Objective};
 use crate::similarity::{CostAndDerivatives, overlap_term};
@@ -25,6 +26,8 @@ pub struct SpreadObjective<'a> {
     pub grids: [&'a Grid; 2],
     /// The samples of a full overlap of the smaller image.
     pub full: f64,
+    /// Who may ask to stop, at this rank; all ranks stop together.
+    pub progress: &'a dyn Progress,
 }
 
 impl SpreadObjective<'_> {
@@ -35,6 +38,11 @@ impl SpreadObjective<'_> {
     }
 
     fn one(&self, map: &Affine, gradient: bool) -> Result<Evaluation> {
+        let mut stop = [f64::from(u8::from(self.progress.stop()))];
+        self.ranks.all_reduce_max(&mut stop)?;
+        if stop[0] > 0.0 {
+            return Err(RegisterError::Stopped);
+        }
         let rule = self.rule.under(self.index_map(map)?);
         let counted = self.strategy.sums(self.ranks, &rule, None)?;
         // Exact: of 2^40 samples.

@@ -68,7 +68,7 @@ impl SpreadOptions {
     }
 }
 
-/// The result of a registration of images that are spread over ranks, the same at every rank.
+/// The result of a registration of images that are spread over ranks; but for what is said to be at the first rank, the same at every rank.
 #[derive(Debug, Clone)]
 pub struct SpreadResult {
     /// Fixed world to moving world, mm.
@@ -84,5 +84,5 @@ pub struct SpreadResult {
     /// What was moved between ranks, of one evaluation at the end.
     pub traffic: Traffic,
     /// The verdict; at the first rank.
-    pub verdict: Verdict,
+    pub verdict: Option<Verdict>,
 }

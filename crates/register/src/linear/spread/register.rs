@@ -13,7 +13,7 @@ use crate::linear::{
     AffineInput, AffineOptions, AffineResult, Init, Rescue, Search, register_affine,
 };
 use crate::metric::level::of_sums;
-use crate::progress::Progress;
+use crate::progress::{Event, Progress};
 use crate::search::distributed::Traffic;
 use crate::search::pose::{Freedom, Model, Pose};
 use crate::search::stage::{Stage, begin};
@@ -78,7 +78,7 @@ pub fn register_spread<D: Device>(
     for (index, &scales) in plan.finer.iter().enumerate() {
         let grids = [&fixed.scales()[scales.fixed], &moving.scales()[scales.moving]];
         let spread = held(device, ranks, input, scales, (options, bins))?;
-        let objective = objective(ranks, &spread, cost, grids);
+        let objective = objective(ranks, &spread, cost, grids, progress);
         let last = index + 1 == count;
         let refined =
             refine(&objective, &model, (pose, freedom), (index, count), options, progress)?;
@@ -100,7 +100,7 @@ pub fn register_spread<D: Device>(
         Some(_) => Some(judged(device, input, plan.whole, &options.affine, transform, costs)),
         None => None,
     };
-    let verdict = ranks.agree(verdict.unwrap_or_else(|| Ok(Verdict::default())))?;
+    let verdict = ranks.agree(verdict.transpose())?;
     Ok(SpreadResult { transform, whole, stages, moved, costs, traffic, verdict })
 }
 
@@ -191,11 +191,12 @@ pub(super) fn objective<'a>(
     spread: &'a Spread,
     cost: Cost,
     grids: [&'a Grid; 2],
+    progress: &'a dyn Progress,
 ) -> SpreadObjective<'a> {
     let ratio = grids[1].voxel_volume() / grids[0].voxel_volume();
     let full = (spread.samples as f64).min(grids[1].len() as f64 * ratio).max(1.0);
     let (strategy, rule, wide) = (&*spread.strategy, spread.rule, spread.wide);
-    SpreadObjective { ranks, strategy, rule, wide, cost, grids, full }
+    SpreadObjective { ranks, strategy, rule, wide, cost, grids, full, progress }
 }
 
 /// Images at the finest scale, and what is compared.
@@ -209,6 +210,15 @@ pub(super) fn at_finest<D: Device>(
     let Formula::Joint(cost) = of_sums(&options.similarity)?.formula else { unreachable!() };
     let scales = Scales { fixed: 0, moving: 0 };
     Ok((held(device, ranks, input, scales, (options, options.bins()?))?, cost))
+}
+
+/// Tells a listener, whose wish to stop is no matter of one rank alone.
+struct Told<'a>(&'a dyn Progress);
+
+impl Progress for Told<'_> {
+    fn event(&self, event: &Event<'_>) {
+        self.0.event(event);
+    }
 }
 
 /// A pose that was refined at a scale.
@@ -231,7 +241,9 @@ fn refine(
     let side = (0..3).filter(|&a| grid.dims()[a] > 1).map(|a| spacing[a]).fold(f64::MAX, f64::min);
     let name = format!("{side:.4} mm");
     begin(progress, &name, index, count);
-    let mut stage = Stage::new(model, options.optimiser(), progress);
+    // Ranks end together: the objective asks all of them.
+    let told = Told(progress);
+    let mut stage = Stage::new(model, options.optimiser(), &told);
     stage.part("refine", 0.0, 1.0);
     let cost_start = objective.evaluate(&[model.affine(&pose)], false)?[0].cost;
     let steps = Until::Step(EXACT[usize::from(index + 1 == count)]).steps(side);

@@ -2,12 +2,14 @@
 
 use super::*;
 use crate::Silent;
-use crate::error::Result;
+use crate::error::{RegisterError, Result};
 use crate::linear::AffineOptions;
+use crate::progress::{Event, Progress};
 use crate::search::Objective;
 use crate::search::distributed::{ListOptions, StrategyKind};
 use crate::search::optimiser::OptimiserKind;
 use crate::similarity::{Mi, Nmi, Similarity};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use voxalign_compute::comm::Communicator;
 use voxalign_compute::cpu::Cpu;
 use voxalign_compute::ops::joint::{Block, BlockRule, Halo, PixelsPerThread};
@@ -176,7 +178,7 @@ fn sections_are_aligned_and_the_bits_do_not_depend_on_ranks() {
         "{coarse} {:?}",
         alone.transform
     );
-    assert!(alone.verdict.good, "{:?}", alone.verdict);
+    assert!(alone.verdict.as_ref().unwrap().good, "{:?}", alone.verdict);
     assert_eq!(alone.stages.len(), 2);
     let some = Halo::Pixels(40);
     for (ranks, strategy) in [
@@ -222,8 +224,13 @@ fn the_derivative_is_that_of_the_cost() {
         let input = SpreadInput { fixed: &images[0], moving: &images[1] };
         let device = Cpu::new(Some(2)).unwrap();
         let (spread, cost) = register::at_finest(&device, &ranks, input, &options).unwrap();
-        let objective =
-            register::objective(&ranks, &spread, cost, [&images[0].grids[0], &images[1].grids[0]]);
+        let objective = register::objective(
+            &ranks,
+            &spread,
+            cost,
+            [&images[0].grids[0], &images[1].grids[0]],
+            &Silent,
+        );
         let at = truth().then(&Affine::about(
             Matrix3::new(1.01, 0.02, 0.0, -0.015, 0.99, 0.0, 0.0, 0.0, 1.0),
             Vector3::new(-7.0, -6.0, 0.0),
@@ -266,4 +273,39 @@ fn what_cannot_be_is_refused() {
     refused(SpreadInput { fixed, moving }, &ncc, "give mi or nmi");
     let bins = SpreadOptions { similarity: Similarity::Mi(Mi { bins: 200 }), ..usual };
     refused(SpreadInput { fixed, moving }, &bins, "2 to 128");
+}
+
+/// A listener that asks to stop after some evaluations, where there are any.
+struct Stops(Option<AtomicUsize>);
+
+impl Progress for Stops {
+    fn event(&self, _: &Event<'_>) {}
+
+    fn stop(&self) -> bool {
+        let left =
+            |n: &AtomicUsize| n.fetch_update(Relaxed, Relaxed, |n| n.checked_sub(1)).is_err();
+        self.0.as_ref().is_some_and(left)
+    }
+}
+
+#[test]
+fn ranks_stop_together() {
+    let images = pair(false);
+    let options = options(StrategyKind::Replicated);
+    let stopped = std::thread::scope(|scope| {
+        let start = |rank: Communicator| {
+            let (images, options) = (&images, &options);
+            scope.spawn(move || {
+                let device = Cpu::new(Some(1)).unwrap();
+                let input = SpreadInput { fixed: &images[0], moving: &images[1] };
+                // Not the first rank, which searches alone before.
+                let stops = Stops((rank.rank() == 1).then(|| AtomicUsize::new(3)));
+                let found = register_spread(&device, &rank, input, options, &stops);
+                matches!(found, Err(RegisterError::Stopped))
+            })
+        };
+        let threads: Vec<_> = Communicator::local(3).into_iter().map(start).collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect::<Vec<_>>()
+    });
+    assert_eq!(stopped, [true; 3]);
 }

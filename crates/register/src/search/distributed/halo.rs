@@ -15,7 +15,7 @@ pub struct Halo<D: Device, P: Pixel> {
 
 impl<D: Device, P: Pixel> Halo<D, P> {
     /// With what a plan of [`StrategyKind::Halo`](super::StrategyKind::Halo) names, and the whole moving image in memory that the device
-    /// reaches ([`host_alloc`](voxalign_compute::Transfer::host_alloc)). Ranks that are threads of one process share one.
+    /// reaches ([`host_alloc`](voxalign_compute::Transfer::host_alloc)). Ranks that are threads of one process can share one.
     ///
     /// # Errors
     /// If there are not as many pixels.

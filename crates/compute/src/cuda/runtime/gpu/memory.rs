@@ -310,8 +310,8 @@ impl Gpu {
         Ok(())
     }
 
-    /// Lets another GPU reach the memory of the pool, now and from now on, where the machine can.
-    pub(in crate::cuda) fn open_to(&self, other: &Self) -> Result<()> {
+    /// Lets another GPU reach the memory of the pool, now and from now on, where the machine can; whether it can.
+    pub(in crate::cuda) fn open_to(&self, other: &Self) -> Result<bool> {
         self.bind()?;
         let device = |ordinal: usize| {
             let mut device = 0;
@@ -325,7 +325,7 @@ impl Gpu {
         let code = unsafe { sys::cuDeviceCanAccessPeer(&raw mut reaches, reader, owner) };
         self.checked(code, "access of another GPU")?;
         if reaches == 0 {
-            return Ok(());
+            return Ok(false);
         }
         let access = sys::CUmemAccessDesc {
             location: sys::CUmemLocation {
@@ -336,7 +336,7 @@ impl Gpu {
         };
         // SAFETY: the pool is that of the GPU; there is one description.
         let code = unsafe { sys::cuMemPoolSetAccess(self.pool, &raw const access, 1) };
-        self.checked(code, "access of another GPU")
+        self.checked(code, "access of another GPU").map(|()| true)
     }
 
     pub(in crate::cuda) fn free(&self, address: u64) {
