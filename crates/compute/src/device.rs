@@ -137,6 +137,11 @@ pub trait Memory: Clone + Send + Sync + 'static {
     /// The total and the available memory.
     fn memory(&self) -> MemoryInfo;
 
+    /// Whether that is memory of its own, apart from the host's.
+    fn has_own_memory(&self) -> bool {
+        false
+    }
+
     /// The seconds that the device takes for the work that `f` asks of it. Waits for the work, and
     /// counts neither the wait nor what was asked for before.
     ///

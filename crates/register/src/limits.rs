@@ -132,7 +132,7 @@ limits! {
     /// Bounds on an elastic body.
     ElasticLimits, ELASTIC {
         /// The least volume of a tetrahedron over that at rest: steps are cut before it is a twentieth.
-        volume: f64 = 0.1,
+        volume: f64 = 0.25,
         /// The largest norm of strain without a remark: linear elasticity is for small strains.
         strain: f64 = 0.5,
         /// By how much a volume that was brought to slices agrees with each of them more than with other places of it, at least: see

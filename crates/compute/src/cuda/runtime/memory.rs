@@ -357,6 +357,10 @@ impl Memory for Cuda {
         Ok(())
     }
 
+    fn has_own_memory(&self) -> bool {
+        true
+    }
+
     fn memory(&self) -> MemoryInfo {
         match &self.0.target {
             Target::Gpu(gpu) => {

@@ -279,6 +279,10 @@ impl Memory for AnyDevice {
         behind!(self, |device| device.memory())
     }
 
+    fn has_own_memory(&self) -> bool {
+        behind!(self, |device| device.has_own_memory())
+    }
+
     fn seconds(&self, f: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
         behind!(self, |device| device.seconds(f))
     }

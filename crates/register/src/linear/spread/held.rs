@@ -1,10 +1,12 @@
 //! What a rank has in memory at a scale.
 
 use super::options::SpreadOptions;
+use super::placed::Memory;
 use super::ranges::Counts;
 use super::register::SpreadInput;
 use super::scales::Scales;
 use super::source::{ImageBlocks, PixelBlock};
+use super::supply;
 use crate::error::{RegisterError, Result, Role};
 use crate::search::distributed::{
     Halo, Held, List, Peer, Plan, Replicated, Strategy, StrategyKind,
@@ -18,8 +20,8 @@ use voxalign_compute::{Device, HostBuffer};
 use voxalign_image::memory;
 
 /// Images at a scale, in blocks on the devices of all ranks.
-pub(super) struct Spread {
-    pub(super) strategy: Box<dyn Strategy>,
+pub(super) struct Spread<'a> {
+    pub(super) strategy: Box<dyn Strategy + 'a>,
     pub(super) rule: JointRule,
     /// Whether moving pixels have 16 bits.
     pub(super) wide: bool,
@@ -28,22 +30,33 @@ pub(super) struct Spread {
 }
 
 /// Reads the blocks of this rank and puts them on its device.
-pub(super) fn held<D: Device>(
+pub(super) fn held<'a, D: Device>(
     device: &D,
     ranks: &Communicator,
-    input: SpreadInput<'_>,
+    input: SpreadInput<'a>,
     scales: Scales,
     (options, bins): (&SpreadOptions, usize),
-) -> Result<Spread> {
+    (strategy, memory): (StrategyKind, Memory),
+) -> Result<Spread<'a>> {
     let dims = [&input.fixed.scales()[scales.fixed], &input.moving.scales()[scales.moving]]
         .map(|grid| grid.dims());
     let rank = [ranks.rank(), ranks.size()];
-    let plan = ranks.agree(
-        Plan::new(options.strategy, dims, rank, options.blocks).map_err(RegisterError::from),
-    )?;
-    let own = ranks.agree(Own::read(input, scales, &plan))?;
-    let fixed = own.count_fixed(input.fixed.is_wide()).of_all(ranks)?;
-    let moving = own.count_moving(input.moving.is_wide(), &plan).of_all(ranks)?;
+    let plan = ranks
+        .agree(Plan::new(strategy, dims, rank, options.blocks).map_err(RegisterError::from))?;
+    // What is streamed is looked at in strips; all else is read once.
+    let own = match strategy {
+        StrategyKind::Streamed => None,
+        _ => Some(ranks.agree(Own::read(input, scales, &plan))?),
+    };
+    let counts = match &own {
+        Some(own) => Ok([
+            own.count_fixed(input.fixed.is_wide()),
+            own.count_moving(input.moving.is_wide(), &plan),
+        ]),
+        None => ranks.agree(supply::counts(input, scales, &plan)),
+    };
+    let [fixed, moving] = counts?;
+    let (fixed, moving) = (fixed.of_all(ranks)?, moving.of_all(ranks)?);
     let range = |counts: &Counts, role: Role| {
         counts.range().ok_or_else(|| RegisterError::Constant {
             role,
@@ -61,7 +74,12 @@ pub(super) fn held<D: Device>(
         ..JointRule::new(map, dims[1], bins, moving_bins, window)
     };
     let samples = fixed.total();
-    let Own { fixed, mask, moving } = own;
+    let Some(Own { fixed, mask, moving }) = own else {
+        let from = supply::Images { input, scales, bins: fixed_bins, plan };
+        let wide = input.moving.is_wide();
+        let strategy = ranks.agree(from.streamed(device, memory))?;
+        return Ok(Spread { strategy, rule, wide, samples });
+    };
     let on_device = || {
         let values = binned(&fixed, mask.as_deref(), &fixed_bins)?;
         Ok::<_, RegisterError>(device.upload(&values)?)
@@ -129,7 +147,11 @@ impl Own {
 }
 
 /// The bins of fixed pixels, as the device holds them.
-fn binned(values: &PixelBlock, mask: Option<&[u8]>, bins: &FixedBins) -> Result<Vec<u8>> {
+pub(super) fn binned(
+    values: &PixelBlock,
+    mask: Option<&[u8]>,
+    bins: &FixedBins,
+) -> Result<Vec<u8>> {
     let mut out = memory::filled(values.len(), NO_SAMPLE)?;
     match values {
         PixelBlock::Bytes(values) => bins.fill(values, mask, &mut out)?,
@@ -163,7 +185,8 @@ impl<D: Device> Parts<'_, D> {
         let held = ranks.agree(on_device())?;
         drop(pixels);
         Ok(match plan.kind() {
-            StrategyKind::Replicated => Box::new(Replicated::new(held)),
+            // Of nothing on the device there is nothing to be made here.
+            StrategyKind::Replicated | StrategyKind::Streamed => Box::new(Replicated::new(held)),
             StrategyKind::List(_) => Box::new(List::new(held, options.list)),
             StrategyKind::Peer(_) => Box::new(Peer::new(ranks, held)?),
             StrategyKind::Halo(_) => {
@@ -195,12 +218,15 @@ impl<D: Device> Parts<'_, D> {
 }
 
 /// Pixels that are read at a time.
-const STRIP: usize = 1 << 24;
+pub(super) const STRIP: usize = 1 << 24;
 
 /// A kind of pixel in a block.
-trait OfBlock: Pixel {
+pub(super) trait OfBlock: Pixel {
     /// The pixels of a block of this kind; none of one of the other kind.
     fn of(block: &PixelBlock) -> &[Self];
+
+    /// The same to be kept.
+    fn kept(block: PixelBlock) -> Vec<Self>;
 }
 
 impl OfBlock for u8 {
@@ -210,6 +236,13 @@ impl OfBlock for u8 {
             PixelBlock::Words(_) => &[],
         }
     }
+
+    fn kept(block: PixelBlock) -> Vec<Self> {
+        match block {
+            PixelBlock::Bytes(values) => values,
+            PixelBlock::Words(_) => Vec::new(),
+        }
+    }
 }
 
 impl OfBlock for u16 {
@@ -217,6 +250,13 @@ impl OfBlock for u16 {
         match block {
             PixelBlock::Words(values) => values,
             PixelBlock::Bytes(_) => &[],
+        }
+    }
+
+    fn kept(block: PixelBlock) -> Vec<Self> {
+        match block {
+            PixelBlock::Words(values) => values,
+            PixelBlock::Bytes(_) => Vec::new(),
         }
     }
 }

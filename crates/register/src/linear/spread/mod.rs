@@ -11,14 +11,16 @@
 mod held;
 mod objective;
 mod options;
+mod placed;
 mod ranges;
 mod register;
 mod scales;
 mod source;
+mod supply;
 #[cfg(test)]
 mod tests;
 
 pub use objective::SpreadObjective;
-pub use options::{SpreadOptions, SpreadResult};
+pub use options::{Placement, SpreadMemory, SpreadOptions, SpreadResult, SpreadScale};
 pub use register::{SpreadInput, register_spread};
 pub use source::{ImageBlocks, PixelBlock};

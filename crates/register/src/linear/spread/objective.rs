@@ -30,11 +30,15 @@ pub struct SpreadObjective<'a> {
     pub progress: &'a dyn Progress,
 }
 
+/// A map between worlds as one between pixels.
+pub(super) fn index_map([fixed, moving]: [&Grid; 2], map: &Affine) -> Result<FixedPointMap> {
+    let between = fixed.to_world().then(map).then(moving.to_index());
+    Ok(FixedPointMap::new(&between.rows())?)
+}
+
 impl SpreadObjective<'_> {
     pub(super) fn index_map(&self, map: &Affine) -> Result<FixedPointMap> {
-        let [fixed, moving] = self.grids;
-        let between = fixed.to_world().then(map).then(moving.to_index());
-        Ok(FixedPointMap::new(&between.rows())?)
+        index_map(self.grids, map)
     }
 
     fn one(&self, map: &Affine, gradient: bool) -> Result<Evaluation> {

@@ -3,11 +3,12 @@
 use crate::error::{RegisterError, Result};
 use crate::linear::{AffineOptions, AffineResult};
 use crate::search::StageRecord;
-use crate::search::distributed::{ListOptions, StrategyKind, Traffic};
+use crate::search::distributed::{Estimate, ListOptions, Machine, StrategyKind, Traffic};
 use crate::search::optimiser::OptimiserKind;
 use crate::similarity::Similarity;
 use crate::verdict::Verdict;
-use voxalign_compute::ops::joint::{BlockRule, MOST_BINS, PixelsPerThread, Window};
+use voxalign_compute::Dims;
+use voxalign_compute::ops::joint::{BlockRule, Halo, MOST_BINS, PixelsPerThread, Window};
 use voxalign_image::Affine;
 use voxalign_options::Choice;
 
@@ -19,13 +20,48 @@ pub struct SpreadOptions {
     /// What is compared at the finer scales: mutual information or its normalised form.
     pub similarity: Similarity,
     /// Where moving pixels are.
-    pub strategy: StrategyKind,
+    pub placement: Placement,
+    /// What devices and hosts may hold.
+    pub memory: SpreadMemory,
     /// How images are cut into blocks.
     pub blocks: BlockRule,
     /// How messages are sent, by [`StrategyKind::List`].
     pub list: ListOptions,
     /// How pixels are shared among the threads of a GPU.
     pub pixels_per_thread: PixelsPerThread,
+}
+
+/// Which strategy is taken.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Placement {
+    /// This one at all scales.
+    Given(StrategyKind),
+    /// At each scale the first that [serves](crate::search::distributed::estimates), with this halo.
+    Auto(Halo),
+}
+
+/// What images may take of the memory of a rank, bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SpreadMemory {
+    /// Of its device; seven tenths of what is free where nothing is said.
+    pub device: Option<u64>,
+    /// Of its host; half of what is free, shared by all ranks, where nothing is said.
+    pub host: Option<u64>,
+}
+
+/// What was compared at a scale.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SpreadScale {
+    /// The sizes of the fixed and of the moving image.
+    pub dims: [Dims; 2],
+    /// The strategy that was taken.
+    pub strategy: StrategyKind,
+    /// What the others would have taken; empty where one was given.
+    pub estimates: Vec<Estimate>,
+    /// The machine that was reckoned with.
+    pub machine: Machine,
+    /// What was moved between ranks in one evaluation under the map that was found.
+    pub traffic: Traffic,
 }
 
 impl SpreadOptions {
@@ -81,8 +117,8 @@ pub struct SpreadResult {
     pub moved: f64,
     /// Cost at the finest scale where it began and where it ended.
     pub costs: [f64; 2],
-    /// What was moved between ranks, of one evaluation at the end.
-    pub traffic: Traffic,
+    /// How these scales were spread over ranks.
+    pub scales: Vec<SpreadScale>,
     /// The verdict; at the first rank.
     pub verdict: Option<Verdict>,
 }

@@ -4,8 +4,9 @@ use super::super::plan::Until;
 use super::super::problem::{check_dimensions, freedom_of};
 use super::super::start::slice_frame;
 use super::held::{Spread, held};
-use super::objective::SpreadObjective;
-use super::options::{SpreadOptions, SpreadResult};
+use super::objective::{SpreadObjective, index_map};
+use super::options::{SpreadOptions, SpreadResult, SpreadScale};
+use super::placed;
 use super::scales::{self, Scales};
 use super::source::ImageBlocks;
 use crate::error::{RegisterError, Result};
@@ -14,7 +15,6 @@ use crate::linear::{
 };
 use crate::metric::level::of_sums;
 use crate::progress::{Event, Progress};
-use crate::search::distributed::Traffic;
 use crate::search::pose::{Freedom, Model, Pose};
 use crate::search::stage::{Stage, begin};
 use crate::search::{Objective, StageRecord};
@@ -73,11 +73,15 @@ pub fn register_spread<D: Device>(
     let (whole, start) = shared(ranks, whole)?;
     let model = model(finest);
     let (mut pose, mut stages) = (model.pose_of(&start), Vec::with_capacity(plan.finer.len()));
-    let (mut costs, mut traffic) = ([f64::NAN; 2], Traffic::default());
+    let (mut costs, mut spread_scales) = ([f64::NAN; 2], Vec::with_capacity(plan.finer.len()));
+    let machine = placed::machine(device, ranks, options)?;
     let count = plan.finer.len();
     for (index, &scales) in plan.finer.iter().enumerate() {
         let grids = [&fixed.scales()[scales.fixed], &moving.scales()[scales.moving]];
-        let spread = held(device, ranks, input, scales, (options, bins))?;
+        let between = index_map(grids, &model.affine(&pose))?;
+        let placed = placed::placed(&machine, input, scales, &between, options)?;
+        let room = placed.memory;
+        let spread = held(device, ranks, input, scales, (options, bins), (placed.strategy, room))?;
         let objective = objective(ranks, &spread, cost, grids, progress);
         let last = index + 1 == count;
         let refined =
@@ -85,9 +89,12 @@ pub fn register_spread<D: Device>(
         pose = refined.pose;
         if last {
             costs = [refined.record.cost_start, refined.record.cost_end];
-            let rule = spread.rule.under(objective.index_map(&model.affine(&pose))?);
-            traffic = spread.strategy.sums(ranks, &rule, None)?.traffic;
         }
+        let rule = spread.rule.under(objective.index_map(&model.affine(&pose))?);
+        let traffic = spread.strategy.sums(ranks, &rule, None)?.traffic;
+        let dims = grids.map(Grid::dims);
+        let (strategy, estimates) = (placed.strategy, placed.estimates);
+        spread_scales.push(SpreadScale { dims, strategy, estimates, machine, traffic });
         stages.push(refined.record);
     }
     let transform = model.affine(&pose);
@@ -101,7 +108,7 @@ pub fn register_spread<D: Device>(
         None => None,
     };
     let verdict = ranks.agree(verdict.transpose())?;
-    Ok(SpreadResult { transform, whole, stages, moved, costs, traffic, verdict })
+    Ok(SpreadResult { transform, whole, stages, moved, costs, scales: spread_scales, verdict })
 }
 
 /// The result of the first rank and its transform, at every rank.
@@ -188,7 +195,7 @@ fn model([fixed, moving]: [&Grid; 2]) -> Model {
 /// What is compared at a scale.
 pub(super) fn objective<'a>(
     ranks: &'a Communicator,
-    spread: &'a Spread,
+    spread: &'a Spread<'a>,
     cost: Cost,
     grids: [&'a Grid; 2],
     progress: &'a dyn Progress,
@@ -201,15 +208,17 @@ pub(super) fn objective<'a>(
 
 /// Images at the finest scale, and what is compared.
 #[cfg(test)]
-pub(super) fn at_finest<D: Device>(
+pub(super) fn at_finest<'a, D: Device>(
     device: &D,
     ranks: &Communicator,
-    input: SpreadInput<'_>,
+    input: SpreadInput<'a>,
     options: &SpreadOptions,
-) -> Result<(Spread, Cost)> {
+    strategy: crate::search::distributed::StrategyKind,
+) -> Result<(Spread<'a>, Cost)> {
     let Formula::Joint(cost) = of_sums(&options.similarity)?.formula else { unreachable!() };
     let scales = Scales { fixed: 0, moving: 0 };
-    Ok((held(device, ranks, input, scales, (options, options.bins()?))?, cost))
+    let placed = (strategy, placed::Memory::unlimited());
+    Ok((held(device, ranks, input, scales, (options, options.bins()?), placed)?, cost))
 }
 
 /// Tells a listener, whose wish to stop is no matter of one rank alone.

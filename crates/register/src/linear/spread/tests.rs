@@ -132,7 +132,8 @@ fn options(strategy: StrategyKind) -> SpreadOptions {
     SpreadOptions {
         affine: AffineOptions::default(),
         similarity: Similarity::Nmi(Nmi { bins: 64 }),
-        strategy,
+        placement: Placement::Given(strategy),
+        memory: SpreadMemory { device: Some(300_000), host: None },
         blocks: BlockRule::default(),
         list: ListOptions { chunk: [300, 256, 1], ..ListOptions::default() },
         pixels_per_thread: PixelsPerThread::default(),
@@ -185,12 +186,46 @@ fn sections_are_aligned_and_the_bits_do_not_depend_on_ranks() {
         (2, StrategyKind::Halo(some)),
         (3, StrategyKind::List(Halo::default())),
         (4, StrategyKind::Peer(some)),
+        (1, StrategyKind::Streamed),
+        (2, StrategyKind::Streamed),
     ] {
         for (rank, found) in run(&images, ranks, &options(strategy)).into_iter().enumerate() {
             assert_eq!(found.transform, alone.transform, "{strategy:?} {rank}");
             assert_eq!(found.costs, alone.costs);
             assert_eq!(found.whole.is_some(), rank == 0);
-            assert_eq!(found.traffic.samples, alone.traffic.samples);
+            let samples = |r: &SpreadResult| r.scales.iter().map(|s| s.traffic.samples).collect();
+            let all: [Vec<u64>; 2] = [samples(&found), samples(&alone)];
+            assert_eq!(all[0], all[1]);
+        }
+    }
+}
+
+/// What memory allows decides, and not the bits.
+#[test]
+fn the_model_takes_what_fits() {
+    let images = pair(false);
+    let auto = |ranks: usize, device: u64, host: Option<u64>| {
+        let placement = Placement::Auto(Halo::Pixels(16));
+        let memory = SpreadMemory { device: Some(device), host };
+        let options = SpreadOptions { placement, memory, ..options(StrategyKind::Replicated) };
+        run(&images, ranks, &options)
+    };
+    let roomy = auto(1, 1 << 30, None).remove(0);
+    let names =
+        |found: &SpreadResult| found.scales.iter().map(|s| s.strategy.name()).collect::<Vec<_>>();
+    assert_eq!(names(&roomy), ["replicate", "replicate"]);
+    // The images of the finest scale have 1.7 and 1.6 million pixels.
+    for (ranks, device, host, name) in [
+        (1, 1_500_000, None, "stream"),
+        (1, 400_000, Some(0), "stream"),
+        (2, 1_900_000, None, "peer"),
+    ] {
+        for found in auto(ranks, device, host) {
+            assert_eq!(names(&found)[1], name);
+            assert_eq!(found.transform, roomy.transform, "{ranks} {device}");
+            let taken = &found.scales[1];
+            assert_eq!(taken.estimates[0].strategy, taken.strategy);
+            assert!(taken.estimates[0].device_bytes <= device);
         }
     }
 }
@@ -223,7 +258,9 @@ fn the_derivative_is_that_of_the_cost() {
         let ranks = Communicator::single();
         let input = SpreadInput { fixed: &images[0], moving: &images[1] };
         let device = Cpu::new(Some(2)).unwrap();
-        let (spread, cost) = register::at_finest(&device, &ranks, input, &options).unwrap();
+        let (spread, cost) =
+            register::at_finest(&device, &ranks, input, &options, StrategyKind::Replicated)
+                .unwrap();
         let objective = register::objective(
             &ranks,
             &spread,

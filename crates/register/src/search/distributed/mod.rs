@@ -10,6 +10,7 @@
 //! | [`Halo`] | the own block with a halo | are read from a copy of the whole image in the memory of the host |
 //! | [`List`] | the own block | are not read: fixed bin and moving coordinate are sent to the rank that has them, which counts |
 //! | [`Peer`] | the own block | are read from the memory of the device that has them |
+//! | [`Streamed`] | those that a chunk of samples meets | follow with the next chunk, from memory of the host or from files |
 //!
 //! Everything is whole numbers ([`voxalign_compute::ops::joint`]): all strategies, decompositions and numbers of ranks have the same counts and the
 //! same sums of slopes. All ranks make the same calls in the same order, and all get the sums over all ranks.
@@ -19,16 +20,20 @@
 mod derivative;
 mod halo;
 mod list;
+mod model;
 mod peer;
 mod plan;
 mod replicated;
+mod streamed;
 
 pub use derivative::in_map;
 pub use halo::Halo;
 pub use list::{ChunkOrder, List, ListOptions};
+pub use model::{Estimate, Machine, Rates, estimates};
 pub use peer::Peer;
 pub use plan::{Held, Plan, StrategyKind};
 pub use replicated::Replicated;
+pub use streamed::{Streamed, Supply};
 
 use voxalign_compute::comm::{Communicator, Result};
 use voxalign_compute::ops::joint::{

@@ -1,13 +1,15 @@
 //! Direct reads of the memory of the device that has the pixels.
 
-use super::{Held, JointSums, Strategy, with_bricks};
+use super::{Held, JointSums, Plan, Strategy, StrategyKind, with_bricks};
 use std::any::Any;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use voxalign_compute::Device;
 use voxalign_compute::comm::{CommError, Communicator, Result};
-use voxalign_compute::ops::joint::{Brick, JointRule, Pixel, Pixels};
+use voxalign_compute::ops::joint::{
+    BlockRule, Brick, FixedPointMap, Halo, JointRule, MovingBins, Pixel, Pixels, Window,
+};
 
 /// The moving block of every rank on its device, and reads of all of them by all.
 pub struct Peer<D: Device, P: Pixel> {
@@ -26,6 +28,30 @@ impl<D: Device, P: Pixel> Peer<D, P> {
         ranks.agree(held.device.synchronize().map_err(CommError::from))?;
         let moving = exchange(ranks, &held.moving)?;
         Ok(Self { held, moving })
+    }
+}
+
+impl<D: Device> Peer<D, u8> {
+    /// Whether ranks read each other's memory: tried with images of some pixels. All ranks call it, and all get the same.
+    ///
+    /// # Errors
+    /// A rank that is gone.
+    pub fn works(ranks: &Communicator, device: &D) -> Result<bool> {
+        let one = || {
+            let dims = [2 * ranks.size(), 2, 1];
+            let kind = StrategyKind::Peer(Halo::default());
+            let rank = [ranks.rank(), ranks.size()];
+            let plan = Plan::new(kind, [dims; 2], rank, BlockRule::AlongX)?;
+            let fixed = device.upload_vec(vec![0; plan.fixed.len()])?;
+            let moving = device.upload_vec(vec![0; plan.moving.len()])?;
+            Held::new(device.clone(), plan, fixed, moving)
+        };
+        let Ok(held) = ranks.agree(one()) else { return Ok(false) };
+        let Ok(peer) = Self::new(ranks, held) else { return Ok(false) };
+        let bins = MovingBins::new(0, 1, 2)?;
+        let map = FixedPointMap::new(&voxalign_compute::IDENTITY)?;
+        let rule = JointRule::new(map, [2 * ranks.size(), 2, 1], 2, bins, Window::Plain);
+        Ok(peer.sums(ranks, &rule, None).is_ok())
     }
 }
 

@@ -17,6 +17,22 @@ pub enum StrategyKind {
     List(Halo),
     /// The block; others' are read directly. A halo spares such reads.
     Peer(Halo),
+    /// Nothing: chunks of both images pass through.
+    Streamed,
+}
+
+impl StrategyKind {
+    /// Its name as an option.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Replicated => "replicate",
+            Self::Halo(_) => "halo",
+            Self::List(_) => "list",
+            Self::Peer(_) => "peer",
+            Self::Streamed => "stream",
+        }
+    }
 }
 
 /// What a rank has to have in memory, pixels.
@@ -68,6 +84,7 @@ impl Plan {
         let dims = self.moving_blocks.dims();
         let halo = match self.kind {
             StrategyKind::Replicated => return Block::whole(dims),
+            StrategyKind::Streamed => return Block::default(),
             StrategyKind::Halo(halo) | StrategyKind::List(halo) | StrategyKind::Peer(halo) => halo,
         };
         let block = self.moving_blocks.block(rank);

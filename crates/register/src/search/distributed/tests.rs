@@ -4,7 +4,7 @@ mod taylor;
 
 use super::{
     ChunkOrder, Halo, Held, List, ListOptions, Peer, Plan, Replicated, Strategy as Sharing,
-    StrategyKind, Traffic, in_map,
+    StrategyKind, Streamed, Supply, Traffic, in_map,
 };
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -27,6 +27,21 @@ fn part_of<T: Copy>(image: &[T], dims: Dims, block: &Block) -> Vec<T> {
     pixels.collect()
 }
 
+/// Images of which chunks are asked for.
+struct Images<P: Pixel> {
+    pair: Pair<P>,
+}
+
+impl<P: Pixel> Supply<P> for Images<P> {
+    fn fixed(&self, block: &Block) -> Result<Vec<u8>> {
+        Ok(part_of(&self.pair.bins, self.pair.fixed, block))
+    }
+
+    fn moving(&self, block: &Block) -> Result<Vec<P>> {
+        Ok(part_of(&self.pair.pixels, self.pair.moving, block))
+    }
+}
+
 /// The strategy of a rank, on a device.
 fn strategy_on<D: Device, P: Pixel>(
     device: D,
@@ -37,13 +52,19 @@ fn strategy_on<D: Device, P: Pixel>(
     rule: BlockRule,
 ) -> Result<Box<dyn Sharing>> {
     let plan = Plan::new(kind, [pair.fixed, pair.moving], [ranks.rank(), ranks.size()], rule)?;
+    if kind == StrategyKind::Streamed {
+        // Chunks of some hundred pixels.
+        let memory = 3 * 900;
+        let images = Images { pair: pair.clone() };
+        return Ok(Box::new(Streamed::new(device, plan, Box::new(images), memory)));
+    }
     let fixed = device.upload_vec(part_of(&pair.bins, pair.fixed, &plan.fixed))?;
     let moving = device.upload_vec(part_of(&pair.pixels, pair.moving, &plan.moving))?;
     let mut whole = device.host_alloc(pair.pixels.len())?;
     whole.copy_from_slice(&pair.pixels);
     let held = Held::new(device, plan, fixed, moving)?;
     Ok(match kind {
-        StrategyKind::Replicated => Box::new(Replicated::new(held)),
+        StrategyKind::Replicated | StrategyKind::Streamed => Box::new(Replicated::new(held)),
         StrategyKind::Halo(_) => Box::new(Halo::new(held, Arc::new(whole))?),
         StrategyKind::List(_) => Box::new(List::new(held, options)),
         StrategyKind::Peer(_) => Box::new(Peer::new(ranks, held)?),
@@ -70,12 +91,13 @@ fn all<R: Send>(size: usize, work: impl Fn(Communicator) -> R + Sync) -> Vec<R> 
     })
 }
 
-fn kinds(margin: Margin) -> [StrategyKind; 4] {
+fn kinds(margin: Margin) -> [StrategyKind; 5] {
     [
         StrategyKind::Replicated,
         StrategyKind::Halo(margin),
         StrategyKind::List(margin),
         StrategyKind::Peer(margin),
+        StrategyKind::Streamed,
     ]
 }
 
@@ -87,7 +109,7 @@ fn check<P: Pixel>(
     blocks: BlockRule,
     margin: Margin,
     options: ListOptions,
-) -> [Traffic; 4] {
+) -> [Traffic; 5] {
     let table = (rule.window == Window::Cubic).then(|| table(rule, 8));
     let expected = Reference::new(pair, rule, table.as_deref());
     kinds(margin).map(|kind| {
@@ -111,8 +133,9 @@ fn check<P: Pixel>(
     })
 }
 
-fn check_traffic(traffic: [Traffic; 4], ranks: usize, axes: u64) {
-    let [replicated, halo, list, peer] = traffic;
+fn check_traffic(traffic: [Traffic; 5], ranks: usize, axes: u64) {
+    let [replicated, halo, list, peer, streamed] = traffic;
+    assert_eq!(streamed.remote_reads + streamed.messages, 0);
     assert_eq!(replicated.remote_reads + replicated.messages + halo.messages + peer.messages, 0);
     assert_eq!(halo.remote_reads, peer.remote_reads);
     assert_eq!(list.messages, halo.remote_reads, "a message for each remote read");

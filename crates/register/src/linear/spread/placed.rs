@@ -1,0 +1,85 @@
+//! Which strategy a scale takes.
+
+use super::options::{Placement, SpreadOptions};
+use super::register::SpreadInput;
+use super::scales::Scales;
+use crate::error::{RegisterError, Result};
+use crate::search::distributed::{Estimate, Machine, Peer, Rates, StrategyKind, estimates};
+use voxalign_compute::Device;
+use voxalign_compute::comm::Communicator;
+use voxalign_compute::ops::joint::FixedPointMap;
+use voxalign_image::memory;
+
+/// What images may take of the memory of this rank, bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Memory {
+    pub(super) device: u64,
+    pub(super) host: u64,
+}
+
+impl Memory {
+    /// As much as is wanted.
+    #[cfg(test)]
+    pub(super) fn unlimited() -> Self {
+        Self { device: u64::MAX, host: u64::MAX }
+    }
+}
+
+/// The strategy of a scale.
+pub(super) struct Placed {
+    pub(super) strategy: StrategyKind,
+    pub(super) estimates: Vec<Estimate>,
+    pub(super) memory: Memory,
+}
+
+/// What all ranks have, the same at every rank.
+pub(super) fn machine<D: Device>(
+    device: &D,
+    ranks: &Communicator,
+    options: &SpreadOptions,
+) -> Result<Machine> {
+    let size = ranks.size();
+    let apart = device.has_own_memory();
+    let free = device.memory().free.unwrap_or(1 << 32);
+    let host = memory::host().free.unwrap_or(1 << 32);
+    // Ranks may all be on one machine, and without memory of their own share it.
+    let of_device = if apart { free / 10 * 7 } else { free / 2 / size as u64 };
+    let of_device = options.memory.device.unwrap_or(of_device);
+    let of_host = options.memory.host.unwrap_or(host / 2 / size as u64);
+    // The least of all: the largest of what is taken away from a large number.
+    let mut least = [of_device, of_host].map(|bytes| -(bytes as f64));
+    ranks.all_reduce_max(&mut least)?;
+    let [device_memory, host_memory] = least.map(|bytes| (-bytes) as u64);
+    let rates = if apart { Rates::GPU } else { Rates::CPU };
+    let peers = size > 1 && Peer::<D, u8>::works(ranks, device)?;
+    Ok(Machine { ranks: size, device_memory, host_memory, peers, apart, rates })
+}
+
+/// The strategy of a scale under the map from which it begins.
+pub(super) fn placed(
+    machine: &Machine,
+    input: SpreadInput<'_>,
+    scales: Scales,
+    map: &FixedPointMap,
+    options: &SpreadOptions,
+) -> Result<Placed> {
+    let memory = Memory { device: machine.device_memory, host: machine.host_memory };
+    let halo = match options.placement {
+        Placement::Given(strategy) => {
+            return Ok(Placed { strategy, estimates: Vec::new(), memory });
+        }
+        Placement::Auto(halo) => halo,
+    };
+    let dims = [&input.fixed.scales()[scales.fixed], &input.moving.scales()[scales.moving]]
+        .map(|grid| grid.dims());
+    let pixel = if input.moving.is_wide() { 2 } else { 1 };
+    let estimates = estimates(machine, dims, pixel, map, (halo, options.blocks))?;
+    match estimates.first().filter(|e| e.serves) {
+        Some(first) => Ok(Placed { strategy: first.strategy, estimates, memory }),
+        None => Err(RegisterError::option(
+            "device_memory",
+            memory::amount(machine.device_memory),
+            "give more: no strategy can do with that",
+        )),
+    }
+}

@@ -1,0 +1,221 @@
+//! Images that no device has: chunks of the fixed block and what they meet of the moving image pass through its memory.
+
+use super::{JointSums, Plan, Strategy, upload_table};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use voxalign_compute::comm::{CommError, Communicator, Result};
+use voxalign_compute::ops::joint::{
+    Block, Brick, FixedPart, FixedPointMap, JointRule, Pixel, Pixels,
+};
+use voxalign_compute::{Device, Dims};
+
+/// Where blocks come from that pass through a device: memory of the host, or files.
+pub trait Supply<P>: Send + Sync {
+    /// The bins of a block of the fixed image, x fastest.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    fn fixed(&self, block: &Block) -> Result<Vec<u8>>;
+
+    /// The pixels of a block of the moving image, x fastest.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    fn moving(&self, block: &Block) -> Result<Vec<P>>;
+}
+
+/// Nothing stays on the device: every evaluation brings the images to it, chunk by chunk.
+pub struct Streamed<'a, D: Device, P: Pixel> {
+    device: D,
+    plan: Plan,
+    supply: Box<dyn Supply<P> + 'a>,
+    /// Bytes of the device for a chunk with what it meets.
+    room: u64,
+}
+
+/// Chunks on the device or on their way to it.
+const AT_ONCE: u64 = 3;
+
+/// The smallest chunk that is cut further where it has no room.
+const SMALLEST: usize = 1 << 10;
+
+impl<'a, D: Device, P: Pixel> Streamed<'a, D, P> {
+    /// For a plan of [`StrategyKind::Streamed`](super::StrategyKind::Streamed), with so much memory of the device, bytes.
+    #[must_use]
+    pub fn new(device: D, plan: Plan, supply: Box<dyn Supply<P> + 'a>, memory: u64) -> Self {
+        Self { device, plan, supply, room: memory / AT_ONCE }
+    }
+
+    /// The chunks of the own block with what each meets of the moving image; those that meet nothing are left out.
+    fn chunks(&self, map: &FixedPointMap) -> Vec<[Block; 2]> {
+        let dims = self.plan.moving_blocks.dims();
+        let bytes =
+            |fixed: &Block, moving: &Block| (fixed.len() + moving.len() * size_of::<P>()) as u64;
+        let (mut open, mut done) = (vec![self.plan.fixed], Vec::new());
+        while let Some(chunk) = open.pop() {
+            let met = met(&chunk, map, dims);
+            if chunk.is_empty() || met.is_empty() {
+                continue;
+            }
+            if bytes(&chunk, &met) <= self.room || chunk.len() <= SMALLEST {
+                done.push([chunk, met]);
+            } else {
+                open.extend(halves(&chunk).into_iter().rev());
+            }
+        }
+        done
+    }
+
+    /// Counts the chunks while the next ones are read.
+    fn own(&self, rule: &JointRule, table: Option<&[i32]>) -> Result<Vec<i64>> {
+        let device = &self.device;
+        let table = upload_table(device, table)?;
+        let mut out = device.alloc(rule.numbers(table.is_some()))?;
+        let chunks = self.chunks(&rule.map);
+        std::thread::scope(|scope| {
+            let (sender, receiver) = sync_channel(0);
+            let chunks = &chunks;
+            let read = move || self.read(chunks, &sender);
+            std::thread::Builder::new().spawn_scoped(scope, read).map_err(|e| {
+                let what = format!("a thread that reads images could not be started: {e}");
+                CommError::Unavailable(what)
+            })?;
+            self.count(&receiver, chunks, rule, table.as_ref(), &mut out)
+        })?;
+        Ok(device.into_host(out)?)
+    }
+
+    /// Reads chunks until nobody wants them.
+    fn read(&self, chunks: &[[Block; 2]], to: &SyncSender<Result<(Vec<u8>, Vec<P>)>>) {
+        for [fixed, moving] in chunks {
+            let bins = self.supply.fixed(fixed);
+            let both = bins.and_then(|bins| Ok((bins, self.supply.moving(moving)?)));
+            if to.send(both).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn count(
+        &self,
+        from: &Receiver<Result<(Vec<u8>, Vec<P>)>>,
+        chunks: &[[Block; 2]],
+        rule: &JointRule,
+        table: Option<&D::Buffer<i32>>,
+        out: &mut D::Buffer<i64>,
+    ) -> Result<()> {
+        let (device, dims) = (&self.device, self.plan.moving_blocks.dims());
+        for [block, moving] in chunks {
+            let gone = |_| CommError::Unavailable("the thread that reads images has ended".into());
+            let (bins, pixels) = from.recv().map_err(gone)??;
+            let (bins, pixels) = (device.upload_vec(bins)?, device.upload_vec(pixels)?);
+            let brick = Brick::new(*moving, dims, Pixels::on_device::<P>(&pixels));
+            let fixed = FixedPart { block: *block, bins: &bins, part: *block };
+            device.joint_add(rule, &fixed, &[brick], table, out)?;
+            // The buffers are free before the next ones come.
+            device.synchronize()?;
+        }
+        Ok(())
+    }
+}
+
+impl<D: Device, P: Pixel> Strategy for Streamed<'_, D, P> {
+    fn name(&self) -> &'static str {
+        "stream"
+    }
+
+    fn sums(
+        &self,
+        ranks: &Communicator,
+        rule: &JointRule,
+        table: Option<&[i32]>,
+    ) -> Result<JointSums> {
+        JointSums::over(ranks, ranks.agree(self.own(rule, table))?, [0; 2])
+    }
+}
+
+/// The two halves of a block along its longest axis.
+fn halves(block: &Block) -> [Block; 2] {
+    let axis = (0..3).rev().max_by_key(|&a| block.dims[a]).unwrap_or(0);
+    let [mut first, mut second] = [*block; 2];
+    first.dims[axis] = block.dims[axis] / 2;
+    second.origin[axis] += first.dims[axis];
+    second.dims[axis] -= first.dims[axis];
+    [first, second]
+}
+
+/// All pixels of the moving image that samples of a block are interpolated from; none where all of them are outside of it.
+fn met(block: &Block, map: &FixedPointMap, dims: Dims) -> Block {
+    use voxalign_compute::ops::joint::COORDINATE_BITS;
+    if block.is_empty() {
+        return Block::default();
+    }
+    let (mut low, mut high) = ([i64::MAX; 3], [i64::MIN; 3]);
+    for corner in 0..8 {
+        let end = |a: usize| if corner >> a & 1 == 1 { block.end(a) - 1 } else { block.origin[a] };
+        let at = map.coordinate([0, 1, 2].map(end));
+        for a in 0..3 {
+            // The cell, with a pixel more on either side.
+            low[a] = low[a].min((at[a] >> COORDINATE_BITS) - 1);
+            high[a] = high[a].max((at[a] >> COORDINATE_BITS) + 2);
+        }
+    }
+    let range = |a: usize| {
+        let last = dims[a] as i64 - 1;
+        (high[a] >= 0 && low[a] <= last).then(|| {
+            let from = low[a].max(0) as usize;
+            (from, high[a].min(last) as usize + 1 - from)
+        })
+    };
+    match [range(0), range(1), range(2)] {
+        [Some(x), Some(y), Some(z)] => Block { origin: [x.0, y.0, z.0], dims: [x.1, y.1, z.1] },
+        _ => Block::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_are_the_whole() {
+        let block = Block { origin: [3, 4, 5], dims: [7, 9, 1] };
+        let [a, b] = halves(&block);
+        assert_eq!((a.origin, a.dims), ([3, 4, 5], [7, 4, 1]));
+        assert_eq!((b.origin, b.dims), ([3, 8, 5], [7, 5, 1]));
+    }
+
+    #[test]
+    fn what_is_met_has_all_cells_and_no_more_than_two_pixels_more() {
+        let map = FixedPointMap::new(&[
+            [0.6, -0.8, 0.0, 20.3],
+            [0.8, 0.6, 0.0, -1.7],
+            [0.0, 0.0, 1.0, 0.0],
+        ])
+        .unwrap();
+        let (block, dims) = (Block { origin: [5, 6, 0], dims: [12, 9, 1] }, [40, 30, 1]);
+        let found = met(&block, &map, dims);
+        let (mut low, mut high) = ([usize::MAX; 2], [0; 2]);
+        for y in 6..15 {
+            for x in 5..17 {
+                let at = map.coordinate([x, y, 0]);
+                for a in 0..2 {
+                    let cell = at[a].div_euclid(256);
+                    if (0..dims[a] as i64 - 1).contains(&cell) {
+                        low[a] = low[a].min(cell as usize);
+                        high[a] = high[a].max(cell as usize + 2);
+                    }
+                }
+            }
+        }
+        for a in 0..2 {
+            assert!(found.origin[a] <= low[a] && low[a] - found.origin[a] <= 2);
+            assert!(found.end(a) >= high[a] && found.end(a) - high[a] <= 2);
+        }
+        let far = FixedPointMap::new(&[
+            [1.0, 0.0, 0.0, 200.0],
+            [0.0, 1.0, 0.0, 0.0],
+            [0.0, 0.0, 1.0, 0.0],
+        ]);
+        assert!(met(&block, &far.unwrap(), dims).is_empty());
+    }
+}
