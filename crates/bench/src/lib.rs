@@ -6,6 +6,7 @@ mod affine;
 mod atlas;
 mod currents;
 mod deform;
+mod distributed;
 mod drr;
 mod elastic;
 mod files;
@@ -140,6 +141,8 @@ enum Special {
     Currents(currents::CurrentsArgs),
     /// Elastic registration: interpolation, displacement, transfers, the steps of a whole registration
     Elastic(elastic::ElasticBenchArgs),
+    /// Joint histograms of images that are spread over ranks: strategies, angles, memory transactions
+    Distributed(Box<distributed::DistributedArgs>),
 }
 
 /// Sizes along x, y and z.
@@ -202,6 +205,7 @@ impl BenchArgs {
             Some(Special::Splat(args)) => args.running,
             Some(Special::Currents(args)) => args.running,
             Some(Special::Elastic(args)) => args.running,
+            Some(Special::Distributed(args)) => args.running,
             None => self.running,
         }
     }
@@ -237,6 +241,7 @@ pub fn run(args: &BenchArgs, host: &dyn Host) -> Result<()> {
             Special::Splat(args) => splat::run(args, host),
             Special::Currents(args) => currents::run(args, host),
             Special::Elastic(args) => elastic::run(args, host),
+            Special::Distributed(args) => distributed::run(args, host),
         };
     }
     files::check(args.csv.as_deref(), args.html.as_deref(), args.pair.as_deref())?;

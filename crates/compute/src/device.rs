@@ -123,6 +123,23 @@ pub trait Memory: Clone + Send + Sync + 'static {
         Ok(())
     }
 
+    /// Copies `data` into the elements of `buffer` from one on, which are no fewer; a large buffer is filled piece by piece, so that the
+    /// host never has all of it.
+    ///
+    /// # Errors
+    /// As [`upload_into`](Self::upload_into).
+    fn upload_part<T: Element>(
+        &self,
+        buffer: &mut Self::Buffer<T>,
+        first: usize,
+        data: &[T],
+    ) -> Result<()> {
+        check_part(buffer.len(), first, data.len())?;
+        let mut all = self.download(buffer)?;
+        all[first..first + data.len()].copy_from_slice(data);
+        self.upload_into(buffer, &all)
+    }
+
     /// The best way to sum over several such devices of this process.
     fn sums(_devices: &[Self]) -> Box<dyn DeviceSums<Self>> {
         Box::new(HostSums::default())

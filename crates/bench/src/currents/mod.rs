@@ -19,7 +19,7 @@ use voxalign_jobs::check as stopped;
 use voxalign_jobs::machine::{Auto, Running};
 use voxalign_jobs::{Error, Result};
 use voxalign_report::HostRecord;
-use voxalign_report::curves::{Curve, CurveFigure, CurvesReport, render};
+use voxalign_report::curves::{Curve, CurveFigure, CurvesReport, Up, render};
 
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -255,7 +255,8 @@ impl Results {
             Vec::new()
         } else {
             let title = "Squared distance and derivative".into();
-            vec![CurveFigure { title, axis: "faces of the moving surface".into(), curves }]
+            let axis = "faces of the moving surface".into();
+            vec![CurveFigure { title, axis, curves, up: Up::Times }]
         };
         render(&CurvesReport {
             title: "Distances of surfaces".into(),

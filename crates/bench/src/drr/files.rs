@@ -5,7 +5,7 @@ use super::sweep::Point;
 use super::{Results, Sheet, Times};
 use crate::files::quoted;
 use std::fmt::Write as _;
-use voxalign_report::curves::{Curve, CurveFigure, CurveTable, CurvesReport, render};
+use voxalign_report::curves::{Curve, CurveFigure, CurveTable, CurvesReport, Up, render};
 
 const COLUMNS: &str = "version,device,part,volume,what,pixels,block,threads_a_ray,\
                        mean_us,median_us,least_us,remark";
@@ -82,6 +82,7 @@ fn figure(group: &[Point]) -> Option<CurveFigure> {
         title: format!("{} pixels, {} volume", first.name(), first.volume),
         axis: "threads per block".into(),
         curves,
+        up: Up::Times,
     })
 }
 

@@ -7,7 +7,7 @@ use crate::files::quoted;
 use std::fmt::Write as _;
 use voxalign_compute::bench::explore::{Figure, Point};
 use voxalign_report::HostRecord;
-use voxalign_report::curves::{Curve, CurveFigure, CurveTable, CurvesReport, render};
+use voxalign_report::curves::{Curve, CurveFigure, CurveTable, CurvesReport, Up, render};
 
 const COLUMNS: &str =
     "version,device,measurement,scheme,axis,blocks,threads,bins,workload,milliseconds,rms,remark";
@@ -123,5 +123,6 @@ fn figure_of(figure: &Figure) -> CurveFigure {
         title: figure.title.clone(),
         axis: axis_name(figure.axis).into(),
         curves: figure.schemes().into_iter().map(curve).collect(),
+        up: Up::Times,
     }
 }

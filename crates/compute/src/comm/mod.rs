@@ -44,6 +44,7 @@
 //! ```
 
 pub mod balance;
+mod clocked;
 mod error;
 mod launch;
 mod local;
@@ -55,6 +56,7 @@ mod team;
 mod transport;
 mod value;
 
+pub use clocked::{Clock, Operation};
 pub use error::{CommError, Result};
 pub use launch::Launch;
 pub(crate) use sums::check_buffers;

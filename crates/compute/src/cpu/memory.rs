@@ -88,6 +88,17 @@ impl Memory for Cpu {
         Ok(())
     }
 
+    fn upload_part<T: Element>(
+        &self,
+        buffer: &mut CpuBuffer<T>,
+        first: usize,
+        data: &[T],
+    ) -> Result<()> {
+        check_part(buffer.len(), first, data.len())?;
+        self.copy_slice(data, &mut buffer.as_mut_slice()[first..first + data.len()]);
+        Ok(())
+    }
+
     fn synchronize(&self) -> Result<()> {
         Ok(())
     }

@@ -23,7 +23,12 @@ pub(crate) fn uploads<D: Device>(device: &D) {
     assert_eq!(device.download(&buffer).unwrap(), values);
     let short = device.upload_into(&mut buffer, &values[1..]);
     assert!(matches!(short, Err(ComputeError::Length { expected: 70, found: 69, .. })));
-    assert_eq!(device.into_host(buffer).unwrap(), values);
+    device.upload_part(&mut buffer, 67, &[-1.0, -2.0, -3.0]).unwrap();
+    device.upload_part(&mut buffer, 70, &[]).unwrap();
+    let beyond = device.upload_part(&mut buffer, 68, &[0.0; 3]);
+    assert!(matches!(beyond, Err(ComputeError::Length { expected: 3, found: 2, .. })));
+    let expected = [&values[..67], &[-1.0, -2.0, -3.0]].concat();
+    assert_eq!(device.into_host(buffer).unwrap(), expected);
 }
 
 pub(crate) fn errors<D: Device>(device: &D) {

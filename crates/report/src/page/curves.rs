@@ -34,6 +34,20 @@ pub struct CurveFigure {
     pub axis: String,
     /// The curves.
     pub curves: Vec<Curve>,
+    /// What goes up.
+    pub up: Up,
+}
+
+/// The axes of a plot.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Up {
+    /// Times in seconds over a parameter, both logarithmic.
+    #[default]
+    Times,
+    /// Times in seconds over a place in proportion, from 0 on.
+    TimesInProportion,
+    /// Numbers over a place, both in proportion and from 0 on, with this label.
+    Numbers(String),
 }
 
 /// One curve.
@@ -41,7 +55,7 @@ pub struct CurveFigure {
 pub struct Curve {
     /// Its name.
     pub name: String,
-    /// Places and times in seconds, by place.
+    /// Places and times in seconds, or what else goes up, by place.
     pub points: Vec<(f64, f64)>,
     /// A time in seconds that does not depend on the place.
     pub level: Option<f64>,
@@ -87,6 +101,14 @@ fn time(seconds: f64) -> String {
     format!("{digits} {unit}")
 }
 
+/// The highest that goes up; 1 where nothing does.
+fn highest(figure: &CurveFigure) -> f64 {
+    let of = |c: &Curve| c.points.iter().map(|p| p.1).chain(c.level).collect::<Vec<_>>();
+    let all = figure.curves.iter().flat_map(of).filter(|y| y.is_finite());
+    let highest = all.fold(0.0, f64::max);
+    if highest > 0.0 { highest } else { 1.0 }
+}
+
 /// The plot; none where there is nothing to show.
 fn plot(figure: &CurveFigure) -> Option<String> {
     let points = |curve: &Curve| curve.points.iter().map(|&(x, y)| Point::at(x, y)).collect();
@@ -101,20 +123,38 @@ fn plot(figure: &CurveFigure) -> Option<String> {
         [first, .., last] => [*first, *last],
         [only] => [*only; 2],
     };
+    let from_zero = |label: &str, text| Axis {
+        marks: Marks::Round,
+        ends: Some([0.0, 1.05 * highest(figure)]),
+        text,
+        ..Axis::new(label)
+    };
+    let (across, up) = match &figure.up {
+        Up::Times => {
+            let across = Axis {
+                scale: Scale::Logarithmic,
+                marks: Marks::At(places),
+                text: Some(|place| place.to_string()),
+                ..Axis::new(&figure.axis)
+            };
+            let scale = Scale::Logarithmic;
+            (across, Axis { scale, text: Some(time), ..Axis::new("time") })
+        }
+        Up::TimesInProportion => (Axis::new(&figure.axis), from_zero("time", Some(time))),
+        Up::Numbers(label) => (Axis::new(&figure.axis), from_zero(label, None)),
+    };
+    // Lines of many points need no dots.
+    let many = figure.up != Up::Times && figure.curves.iter().any(|c| c.points.len() > 24);
+    let line = if many { Shape::Curve } else { Shape::Line };
     let series = figure.curves.iter().enumerate().flat_map(|(colour, curve)| {
         let of = |shape, points| Series { shape, colour, name: curve.name.clone(), points };
         let level = curve.level.iter().flat_map(|&y| ends.map(|x| Point::at(x, y)));
-        [of(Shape::Line, points(curve)), of(Shape::Curve, level.collect())]
+        [of(line, points(curve)), of(Shape::Curve, level.collect())]
     });
     let plot = Plot {
         what: figure.title.clone(),
-        across: Axis {
-            scale: Scale::Logarithmic,
-            marks: Marks::At(places),
-            text: Some(|place| place.to_string()),
-            ..Axis::new(&figure.axis)
-        },
-        up: Axis { scale: Scale::Logarithmic, text: Some(time), ..Axis::new("time") },
+        across,
+        up,
         size: [960.0, 380.0],
         series: series.collect(),
         key: KeyPlace::Right,
@@ -138,11 +178,19 @@ mod tests {
                 curve("x&y", vec![(64.0, 1e-3), (128.0, 2e-3), (256.0, f64::NAN)], None),
                 curve("flat", Vec::new(), Some(5e-4)),
             ],
+            up: Up::Times,
         };
         let svg = plot(&figure).unwrap();
         assert!(svg.contains("a &lt; b") && svg.contains("x&amp;y") && svg.ends_with("</svg>"));
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
-        assert_eq!(plot(&CurveFigure { curves: Vec::new(), ..figure }), None);
+        assert_eq!(plot(&CurveFigure { curves: Vec::new(), ..figure.clone() }), None);
+        // A place of 0 is shown where places are in proportion.
+        let curves = vec![curve("at rest", vec![(0.0, 0.25), (90.0, 0.75)], None)];
+        let up = Up::Numbers("share".into());
+        let svg = plot(&CurveFigure { curves: curves.clone(), up, ..figure.clone() }).unwrap();
+        assert!(svg.contains("share") && !svg.contains("logarithmic") && !svg.contains("NaN"));
+        let svg = plot(&CurveFigure { curves, up: Up::TimesInProportion, ..figure }).unwrap();
+        assert!(svg.contains("ms") && !svg.contains("logarithmic"));
         assert_eq!([2.0, 0.001, 5e-5].map(time), ["2 s", "1 ms", "50 µs"]);
     }
 }

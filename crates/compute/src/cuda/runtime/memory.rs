@@ -343,6 +343,16 @@ impl Memory for Cuda {
         self.write(data, buffer, 0)
     }
 
+    fn upload_part<T: Element>(
+        &self,
+        buffer: &mut CudaBuffer<T>,
+        first: usize,
+        data: &[T],
+    ) -> Result<()> {
+        check_part(buffer.len, first, data.len())?;
+        self.write(data, buffer, first)
+    }
+
     fn sums(devices: &[Self]) -> Box<dyn DeviceSums<Self>> {
         super::nccl::sums(devices)
     }

@@ -258,6 +258,15 @@ impl Memory for AnyDevice {
         behind!(self, |device: B| device.upload_into(B::of_mut(buffer)?, data))
     }
 
+    fn upload_part<T: Element>(
+        &self,
+        buffer: &mut AnyBuffer<T>,
+        first: usize,
+        data: &[T],
+    ) -> Result<()> {
+        behind!(self, |device: B| device.upload_part(B::of_mut(buffer)?, first, data))
+    }
+
     fn sums(devices: &[Self]) -> Box<dyn DeviceSums<Self>> {
         fn of<B: Backend>(devices: &[AnyDevice]) -> Option<Box<dyn DeviceSums<AnyDevice>>> {
             let own: Result<Vec<B>> = devices.iter().map(|d| B::device(d).cloned()).collect();

@@ -60,6 +60,11 @@ impl<D: Device, P: Pixel> List<D, P> {
         Self { held, options }
     }
 
+    /// Other options from the next sums on; every rank needs the same.
+    pub fn set_options(&mut self, options: ListOptions) {
+        self.options = options;
+    }
+
     /// The chunks of the own block in their order.
     fn chunks(&self) -> Vec<Block> {
         let plan = &self.held.plan;
