@@ -98,7 +98,8 @@ impl Group {
     /// The strategy.
     pub(super) fn strategy(&self) -> Strategy {
         match self.kind {
-            StrategyKind::Replicated => Strategy::Replicated,
+            // Nothing is streamed here.
+            StrategyKind::Replicated | StrategyKind::Streamed => Strategy::Replicated,
             StrategyKind::Halo(_) => Strategy::Halo,
             StrategyKind::List(_) => Strategy::List,
             StrategyKind::Peer(_) => Strategy::Peer,

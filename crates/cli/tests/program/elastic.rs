@@ -222,7 +222,7 @@ fn a_pair_is_registered_and_the_body_goes_on_from_its_end() {
     let motion = found["deformation"]["scales"][0]["motion"].as_array().unwrap();
     assert_eq!(motion.len() as u64, steps);
     assert_eq!(found["parameters"]["young"], 1000.0);
-    assert_eq!(found["limits"]["elastic"]["volume"], 0.1);
+    assert_eq!(found["limits"]["elastic"]["volume"], 0.25);
     let checks = found["verdict"]["checks"].as_array().unwrap();
     assert!(
         checks.iter().any(|c| c["name"] == "smallest volume of a tetrahedron over that at rest")

@@ -21,10 +21,10 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// Of a GPU: measured with an H200 (`voxalign bench distributed`) under a rotation by 90 degrees, by which remote pixels are read without any
+    /// Of a GPU: measured with two H200 (`voxalign bench distributed`) under a rotation by 90 degrees, by which pixels are read without any
     /// order.
     pub const GPU: Self =
-        Self { samples: 2.5e11, peer: 3e10, host: 3e9, messages: 5e9, transfer: 2e10 };
+        Self { samples: 5e10, peer: 1.2e10, host: 1e9, messages: 1e8, transfer: 2e10 };
 
     /// Of a rank that computes on the CPU: remote pixels are in memory like all others, and messages are copied.
     pub const CPU: Self = Self { samples: 2e8, peer: 2e8, host: 2e8, messages: 2e7, transfer: 2e9 };
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(best(&machine(2, 3 * image), n, 90.0), "replicate");
         assert_eq!(best(&machine(2, image + image / 4), n, 90.0), "peer");
         let alone = Machine { peers: false, ..machine(2, image + image / 4) };
-        assert_eq!(best(&alone, n, 90.0), "list");
+        assert_eq!(best(&alone, n, 90.0), "stream");
         assert_eq!(best(&alone, n, 0.0), "halo");
         assert_eq!(best(&machine(2, image / 4), n, 30.0), "stream");
         assert_eq!(best(&machine(1, image / 4), n, 0.0), "stream");
