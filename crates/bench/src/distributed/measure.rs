@@ -125,7 +125,7 @@ pub(super) struct Found {
 /// A strategy whose options can be changed.
 enum Sharing<D: Device, P: Depth> {
     Fixed(Box<dyn Strategy>),
-    List(List<D, P>),
+    List(Box<List<D, P>>),
 }
 
 impl<D: Device, P: Depth> Sharing<D, P> {
@@ -138,7 +138,9 @@ impl<D: Device, P: Depth> Sharing<D, P> {
         let held = ranks.agree(held())?;
         Ok(match plan.kind() {
             StrategyKind::Replicated => Self::Fixed(Box::new(Replicated::new(held))),
-            StrategyKind::List(_) => Self::List(List::new(held, job.group.variants[0].list)),
+            StrategyKind::List(_) => {
+                Self::List(Box::new(List::new(held, job.group.variants[0].list)))
+            }
             StrategyKind::Peer(_) => Self::Fixed(Box::new(Peer::new(ranks, held)?)),
             StrategyKind::Halo(_) => {
                 let missing = || Error::Internal("there is no whole image".into());
@@ -153,7 +155,7 @@ impl<D: Device, P: Depth> Sharing<D, P> {
             Self::Fixed(strategy) => &**strategy,
             Self::List(list) => {
                 list.set_options(variant.list);
-                list
+                &**list
             }
         }
     }
