@@ -89,7 +89,8 @@ pub(crate) struct DistributedArgs {
     /// Streams of `list`; the first is the usual number
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "4,1,2,8", value_parser = streams)]
     streams: Vec<usize>,
-    /// Pixels of a thread of a GPU; the first are the usual ones [default: 4x4,1,4x2,32x32, and 4x4 on the CPU]
+    /// Pixels of a thread of a GPU; the first are the usual ones [default: 4x4,1,4x2,32x32, and 1 on the CPU, whose
+    /// times do not depend on it]
     #[arg(long, value_name = "1|4x2|4x4|32x32,...", value_delimiter = ',')]
     pixels_per_thread: Vec<Side>,
     /// Windows over the moving bins
@@ -269,9 +270,11 @@ impl DistributedArgs {
         if !self.pixels_per_thread.is_empty() {
             return distinct(&self.pixels_per_thread.iter().map(|s| s.0).collect::<Vec<_>>());
         }
-        match gpu && extent == Extent::All {
-            true => vec![FourByFour, One, FourByTwo, Square32],
-            false => vec![FourByFour],
+        match (gpu, extent) {
+            (true, Extent::All) => vec![FourByFour, One, FourByTwo, Square32],
+            (true, Extent::Usual) => vec![FourByFour],
+            // For the transactions alone.
+            (false, _) => vec![One],
         }
     }
 

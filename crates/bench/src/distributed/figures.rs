@@ -85,9 +85,9 @@ fn accesses(results: &Results, ranks: usize) -> Vec<CurveFigure> {
     let remote = |r: &Row| Some(r.remote_transactions as f64);
     let mut curves = Vec::new();
     for rows in &sides {
-        let about = format!("{} per thread", rows[0].pixels_per_thread);
-        curves.push(curve(rows, format!("all, {about}"), &all));
-        curves.push(curve(rows, format!("host memory, {about}"), &remote));
+        let side = &rows[0].pixels_per_thread;
+        curves.push(curve(rows, format!("all, {side} per thread"), &all));
+        curves.push(curve(rows, format!("host, {side} per thread"), &remote));
     }
     let time = |rows: &&[Row]| curve(rows, rows[0].variant.clone(), &seconds);
     vec![
@@ -110,14 +110,15 @@ fn accesses(results: &Results, ranks: usize) -> Vec<CurveFigure> {
 fn shares(results: &Results, ranks: usize) -> Option<CurveFigure> {
     let of = |rows: &&[Row]| rows[0].ranks == ranks && rows[0].usual;
     let shared = |rows: &&[Row]| of(rows) && rows[0].remote_share.is_some();
-    let first = results.variants().find(shared)?;
+    results.variants().find(shared)?;
     let mut curves: Vec<_> = results
         .variants()
         .filter(shared)
         .map(|rows| curve(rows, rows[0].variant.clone(), &|r| r.remote_share))
         .collect();
-    if first[0].expected_share.is_some() {
-        curves.push(curve(first, "formula".into(), &|r| r.expected_share));
+    let known = |rows: &&[Row]| shared(rows) && rows[0].expected_share.is_some();
+    if let Some(rows) = results.variants().find(known) {
+        curves.push(curve(rows, "formula".into(), &|r| r.expected_share));
     }
     Some(CurveFigure {
         title: format!("Samples whose pixels another rank has, ranks: {ranks}"),

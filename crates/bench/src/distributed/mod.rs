@@ -198,14 +198,14 @@ impl<P: Depth> Bench<'_, P> {
             beside.host = 0;
         }
         if let Err(why) = crew.fits(&beside) {
-            self.say(format!("{} on {ranks} ranks is left out: {why}", group.name()));
+            self.say(format!("{}, ranks: {ranks}, is left out: {why}", group.name()));
             memory.left_out = Some(why);
             return Err(LeftOut::Here(memory));
         }
         let devices: Vec<_> = needs.devices.iter().map(|&b| amount(b)).collect();
         let devices = devices.join(", ");
         let what = if repeats == 0 { "the histograms to compare with" } else { &group.name() };
-        self.say(format!("{what}: {ranks} ranks, memory of each: {devices}"));
+        self.say(format!("{what}, ranks: {ranks}, memory of each: {devices}"));
         let whole = matches!(group.kind, StrategyKind::Halo(_));
         let job = Job {
             scene,
@@ -222,7 +222,7 @@ impl<P: Depth> Bench<'_, P> {
             // Devices that do not reach each other, and processes, have no such reads.
             Err(error @ Error::Input(_)) if group.strategy() == Strategy::Peer => {
                 let why = error.to_string();
-                self.say(format!("{} on {ranks} ranks is left out: {why}", group.name()));
+                self.say(format!("{}, ranks: {ranks}, is left out: {why}", group.name()));
                 memory.left_out = Some(why);
                 Err(LeftOut::Here(memory))
             }

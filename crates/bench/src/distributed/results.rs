@@ -6,7 +6,9 @@ use super::measure::{Found, Load};
 use super::named;
 use super::variants::{Group, side};
 use serde::Serialize;
+use voxalign_compute::ops::joint::Halo;
 use voxalign_jobs::machine::Machine;
+use voxalign_register::search::distributed::StrategyKind;
 use voxalign_report::HostRecord;
 
 /// All that was measured.
@@ -153,6 +155,8 @@ impl Results {
         for point in points {
             let variant = &group.variants[point.variant];
             let shared = named(group) != "replicated";
+            // Larger halos spare some.
+            let plain = shared && !matches!(group.kind, StrategyKind::Halo(Halo::Fraction(_)));
             self.rows.push(Row {
                 ranks,
                 strategy: named(group),
@@ -169,7 +173,7 @@ impl Results {
                 messages: point.traffic.messages,
                 bytes: point.traffic.bytes,
                 remote_share: shared.then(|| point.share()),
-                expected_share: expected_share(ranks, point.degrees).filter(|_| shared),
+                expected_share: expected_share(ranks, point.degrees).filter(|_| plain),
                 transactions: point.transactions[0],
                 remote_transactions: point.transactions[1],
                 loads: point.loads.iter().map(LoadRow::from).collect(),

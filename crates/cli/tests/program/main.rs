@@ -13,6 +13,7 @@ mod atlas_runs;
 mod bad_input;
 mod bench_currents;
 mod bench_deform;
+mod bench_distributed;
 mod bench_drr;
 mod bench_elastic;
 mod bench_histogram;
