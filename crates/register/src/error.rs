@@ -196,9 +196,6 @@ pub enum RegisterError {
         /// Iterations made at it.
         iteration: usize,
     },
-    /// An image that is read in blocks could not be read; the message names it.
-    #[error("{0}")]
-    Unreadable(String),
     /// The run was stopped by the caller.
     #[error("the registration was stopped before it finished")]
     Stopped,

@@ -1,7 +1,6 @@
 //! What a rank has in memory at a scale.
 
 use super::options::SpreadOptions;
-use super::placed::Memory;
 use super::ranges::Counts;
 use super::register::SpreadInput;
 use super::scales::Scales;
@@ -9,7 +8,7 @@ use super::source::{ImageBlocks, PixelBlock};
 use super::supply;
 use crate::error::{RegisterError, Result, Role};
 use crate::search::distributed::{
-    Halo, Held, List, Peer, Plan, Replicated, Strategy, StrategyKind,
+    Halo, Held, List, Machine, Peer, Plan, Replicated, Strategy, StrategyKind,
 };
 use std::sync::Arc;
 use voxalign_compute::comm::Communicator;
@@ -36,7 +35,7 @@ pub(super) fn held<'a, D: Device>(
     input: SpreadInput<'a>,
     scales: Scales,
     (options, bins): (&SpreadOptions, usize),
-    (strategy, memory): (StrategyKind, Memory),
+    (strategy, machine): (StrategyKind, &Machine),
 ) -> Result<Spread<'a>> {
     let dims = [&input.fixed.scales()[scales.fixed], &input.moving.scales()[scales.moving]]
         .map(|grid| grid.dims());
@@ -77,7 +76,7 @@ pub(super) fn held<'a, D: Device>(
     let Some(Own { fixed, mask, moving }) = own else {
         let from = supply::Images { input, scales, bins: fixed_bins, plan };
         let wide = input.moving.is_wide();
-        let strategy = ranks.agree(from.streamed(device, memory))?;
+        let strategy = ranks.agree(from.streamed(device, machine))?;
         return Ok(Spread { strategy, rule, wide, samples });
     };
     let on_device = || {
@@ -121,13 +120,7 @@ impl Own {
     /// The fixed pixels that count.
     fn count_fixed(&self, wide: bool) -> Counts {
         let mut counts = Counts::new(wide);
-        match &self.mask {
-            None => counts.add(self.fixed.values()),
-            Some(mask) => {
-                let inside = self.fixed.values().zip(mask).filter(|(_, m)| **m != 0);
-                counts.add(inside.map(|(v, _)| v));
-            }
-        }
+        counts.add_block(&self.fixed, self.mask.as_deref());
         counts
     }
 

@@ -10,29 +10,13 @@ use voxalign_compute::comm::Communicator;
 use voxalign_compute::ops::joint::FixedPointMap;
 use voxalign_image::memory;
 
-/// What images may take of the memory of this rank, bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Memory {
-    pub(super) device: u64,
-    pub(super) host: u64,
-}
-
-impl Memory {
-    /// As much as is wanted.
-    #[cfg(test)]
-    pub(super) fn unlimited() -> Self {
-        Self { device: u64::MAX, host: u64::MAX }
-    }
-}
-
 /// The strategy of a scale.
 pub(super) struct Placed {
     pub(super) strategy: StrategyKind,
     pub(super) estimates: Vec<Estimate>,
-    pub(super) memory: Memory,
 }
 
-/// What all ranks have, the same at every rank.
+/// What all ranks have, the same at every rank. Whether they read each other's memory is tried where that is to be decided.
 pub(super) fn machine<D: Device>(
     device: &D,
     ranks: &Communicator,
@@ -51,7 +35,8 @@ pub(super) fn machine<D: Device>(
     ranks.all_reduce_max(&mut least)?;
     let [device_memory, host_memory] = least.map(|bytes| (-bytes) as u64);
     let rates = if apart { Rates::GPU } else { Rates::CPU };
-    let peers = size > 1 && Peer::<D, u8>::works(ranks, device)?;
+    let decides = matches!(options.placement, Placement::Auto(_));
+    let peers = decides && size > 1 && Peer::<D, u8>::works(ranks, device);
     Ok(Machine { ranks: size, device_memory, host_memory, peers, apart, rates })
 }
 
@@ -63,10 +48,9 @@ pub(super) fn placed(
     map: &FixedPointMap,
     options: &SpreadOptions,
 ) -> Result<Placed> {
-    let memory = Memory { device: machine.device_memory, host: machine.host_memory };
     let halo = match options.placement {
         Placement::Given(strategy) => {
-            return Ok(Placed { strategy, estimates: Vec::new(), memory });
+            return Ok(Placed { strategy, estimates: Vec::new() });
         }
         Placement::Auto(halo) => halo,
     };
@@ -75,7 +59,7 @@ pub(super) fn placed(
     let pixel = if input.moving.is_wide() { 2 } else { 1 };
     let estimates = estimates(machine, dims, pixel, map, (halo, options.blocks))?;
     match estimates.first().filter(|e| e.serves) {
-        Some(first) => Ok(Placed { strategy: first.strategy, estimates, memory }),
+        Some(first) => Ok(Placed { strategy: first.strategy, estimates }),
         None => Err(RegisterError::option(
             "device_memory",
             memory::amount(machine.device_memory),

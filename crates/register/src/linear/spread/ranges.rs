@@ -1,5 +1,6 @@
 //! Ranges of values for bins, from exact histograms.
 
+use super::source::PixelBlock;
 use crate::error::Result;
 use voxalign_compute::comm::Communicator;
 
@@ -21,6 +22,17 @@ impl Counts {
         let last = self.0.len() - 1;
         for value in values {
             self.0[usize::from(value).min(last)] += 1;
+        }
+    }
+
+    /// Counts the pixels of a block where its mask, if there is one, is not 0.
+    pub(super) fn add_block(&mut self, pixels: &PixelBlock, mask: Option<&[u8]>) {
+        match mask {
+            None => self.add(pixels.values()),
+            Some(mask) => {
+                let inside = pixels.values().zip(mask).filter(|(_, m)| **m != 0);
+                self.add(inside.map(|(v, _)| v));
+            }
         }
     }
 

@@ -80,8 +80,8 @@ pub fn register_spread<D: Device>(
         let grids = [&fixed.scales()[scales.fixed], &moving.scales()[scales.moving]];
         let between = index_map(grids, &model.affine(&pose))?;
         let placed = placed::placed(&machine, input, scales, &between, options)?;
-        let room = placed.memory;
-        let spread = held(device, ranks, input, scales, (options, bins), (placed.strategy, room))?;
+        let spread =
+            held(device, ranks, input, scales, (options, bins), (placed.strategy, &machine))?;
         let objective = objective(ranks, &spread, cost, grids, progress);
         let last = index + 1 == count;
         let refined =
@@ -217,7 +217,8 @@ pub(super) fn at_finest<'a, D: Device>(
 ) -> Result<(Spread<'a>, Cost)> {
     let Formula::Joint(cost) = of_sums(&options.similarity)?.formula else { unreachable!() };
     let scales = Scales { fixed: 0, moving: 0 };
-    let placed = (strategy, placed::Memory::unlimited());
+    let machine = placed::machine(device, ranks, options)?;
+    let placed = (strategy, &machine);
     Ok((held(device, ranks, input, scales, (options, options.bins()?), placed)?, cost))
 }
 

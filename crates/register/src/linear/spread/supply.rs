@@ -1,13 +1,12 @@
 //! Images that are streamed: chunks from files, or from copies in memory of the host.
 
 use super::held::{OfBlock, STRIP, binned};
-use super::placed::Memory;
 use super::ranges::Counts;
 use super::register::SpreadInput;
 use super::scales::Scales;
 use super::source::PixelBlock;
 use crate::error::{RegisterError, Result};
-use crate::search::distributed::{Plan, Strategy, Streamed, Supply};
+use crate::search::distributed::{Machine, Plan, Strategy, Streamed, Supply};
 use std::marker::PhantomData;
 use voxalign_compute::Device;
 use voxalign_compute::comm::{self, CommError};
@@ -34,17 +33,11 @@ pub(super) fn counts(input: SpreadInput<'_>, scales: Scales, plan: &Plan) -> Res
     let mut fixed = Counts::new(input.fixed.is_wide());
     for strip in strips(&plan.fixed) {
         let pixels = input.fixed.read(scales.fixed, &strip)?;
-        match input.fixed.mask(scales.fixed, &strip)? {
-            None => fixed.add(pixels.values()),
-            Some(mask) => {
-                let inside = pixels.values().zip(mask).filter(|(_, m)| *m != 0);
-                fixed.add(inside.map(|(v, _)| v));
-            }
-        }
+        fixed.add_block(&pixels, input.fixed.mask(scales.fixed, &strip)?.as_deref());
     }
     let mut moving = Counts::new(input.moving.is_wide());
     for strip in strips(&plan.moving_blocks.block(plan.rank)) {
-        moving.add(input.moving.read(scales.moving, &strip)?.values());
+        moving.add_block(&input.moving.read(scales.moving, &strip)?, None);
     }
     Ok([fixed, moving])
 }
@@ -55,27 +48,27 @@ impl<'a> Images<'a> {
     pub(super) fn streamed<D: Device>(
         self,
         device: &D,
-        memory: Memory,
+        machine: &Machine,
     ) -> Result<Box<dyn Strategy + 'a>> {
         match self.input.moving.is_wide() {
-            false => self.of::<D, u8>(device, memory),
-            true => self.of::<D, u16>(device, memory),
+            false => self.of::<D, u8>(device, machine),
+            true => self.of::<D, u16>(device, machine),
         }
     }
 
     fn of<D: Device, P: OfBlock>(
         self,
         device: &D,
-        memory: Memory,
+        machine: &Machine,
     ) -> Result<Box<dyn Strategy + 'a>> {
         let whole = self.plan.moving_blocks.dims().iter().product::<usize>() * size_of::<P>();
         let bytes = (self.plan.fixed.len() + whole) as u64;
         let files = Files::<P> { images: self, pixels: PhantomData };
-        let supply: Box<dyn Supply<P> + 'a> = match bytes <= memory.host {
+        let supply: Box<dyn Supply<P> + 'a> = match bytes <= machine.host_memory {
             true => Box::new(InMemory::read(&files)?),
             false => Box::new(files),
         };
-        Ok(Box::new(Streamed::new(device.clone(), self.plan, supply, memory.device)))
+        Ok(Box::new(Streamed::new(device.clone(), self.plan, supply, machine.device_memory)))
     }
 }
 

@@ -26,7 +26,7 @@ impl Rates {
     pub const GPU: Self =
         Self { samples: 5e10, peer: 1.2e10, host: 1e9, messages: 1e8, transfer: 2e10 };
 
-    /// Of a rank that computes on the CPU: remote pixels are in memory like all others, and messages are copied.
+    /// Of a rank that computes on the CPU with one thread; samples are measured, the others reckoned: remote pixels are in memory like all others, and messages are copied.
     pub const CPU: Self = Self { samples: 2e8, peer: 2e8, host: 2e8, messages: 2e7, transfer: 2e9 };
 }
 
@@ -39,7 +39,7 @@ pub struct Machine {
     pub device_memory: u64,
     /// Memory of the host that images of one rank may take, bytes: the least of all ranks.
     pub host_memory: u64,
-    /// Whether ranks read each other's memory.
+    /// Whether ranks read each other's memory; not tried, and false, where a strategy was given.
     pub peers: bool,
     /// Whether devices have memory of their own, apart from the host's.
     pub apart: bool,

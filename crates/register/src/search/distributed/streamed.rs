@@ -4,7 +4,7 @@ use super::{JointSums, Plan, Strategy, upload_table};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use voxalign_compute::comm::{CommError, Communicator, Result};
 use voxalign_compute::ops::joint::{
-    Block, Brick, FixedPart, FixedPointMap, JointRule, Pixel, Pixels,
+    Block, Brick, COORDINATE_BITS, FixedPart, FixedPointMap, JointRule, Pixel, Pixels,
 };
 use voxalign_compute::{Device, Dims};
 
@@ -35,6 +35,9 @@ pub struct Streamed<'a, D: Device, P: Pixel> {
 /// Chunks on the device or on their way to it.
 const AT_ONCE: u64 = 3;
 
+/// The most bytes of a chunk: larger ones are not faster, and the host has as many beside them.
+const MOST: u64 = 1 << 28;
+
 /// The smallest chunk that is cut further where it has no room.
 const SMALLEST: usize = 1 << 10;
 
@@ -42,7 +45,7 @@ impl<'a, D: Device, P: Pixel> Streamed<'a, D, P> {
     /// For a plan of [`StrategyKind::Streamed`](super::StrategyKind::Streamed), with so much memory of the device, bytes.
     #[must_use]
     pub fn new(device: D, plan: Plan, supply: Box<dyn Supply<P> + 'a>, memory: u64) -> Self {
-        Self { device, plan, supply, room: memory / AT_ONCE }
+        Self { device, plan, supply, room: (memory / AT_ONCE).min(MOST) }
     }
 
     /// The chunks of the own block with what each meets of the moving image; those that meet nothing are left out.
@@ -145,7 +148,6 @@ fn halves(block: &Block) -> [Block; 2] {
 
 /// All pixels of the moving image that samples of a block are interpolated from; none where all of them are outside of it.
 fn met(block: &Block, map: &FixedPointMap, dims: Dims) -> Block {
-    use voxalign_compute::ops::joint::COORDINATE_BITS;
     if block.is_empty() {
         return Block::default();
     }
