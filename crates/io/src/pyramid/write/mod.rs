@@ -1,11 +1,13 @@
 //! Writing of pyramids tile by tile.
 
+mod kept;
 mod place;
 mod plan;
 mod tiff;
 mod tiles;
 mod zarr;
 
+pub(super) use kept::Kept;
 pub use plan::{OmeVersion, PyramidToWrite};
 
 use super::level::Level;

@@ -140,6 +140,29 @@ impl Plan {
         })
     }
 
+    /// Of these levels, one channel without a sign: what is kept beside a file that lacks them. Their directions are not.
+    pub(super) fn of_levels(
+        path: &Path,
+        levels: Vec<Level>,
+        pixel_type: PixelType,
+        compression: u32,
+    ) -> Self {
+        Self {
+            path: path.to_owned(),
+            kind: Kind::Zarr,
+            data_type: match pixel_type {
+                PixelType::U8 => DataType::U8,
+                PixelType::U16 => DataType::U16,
+            },
+            pixel_type,
+            channels: 1,
+            compression,
+            ome_version: OmeVersion::V04,
+            deep: levels.iter().any(|level| level.dims()[2] > 1),
+            levels,
+        }
+    }
+
     /// What pixels of a signed type differ by from what is stored: in the highest bit.
     pub(super) fn is_signed(&self) -> bool {
         matches!(self.data_type, DataType::I8 | DataType::I16)

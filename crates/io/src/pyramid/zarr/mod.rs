@@ -70,6 +70,8 @@ pub(super) fn open(path: &Path, options: &PyramidOptions) -> Result<Box<dyn Pyra
     oddities.extend(image.oddities.iter().cloned().map(Oddity::Other));
     let info = PyramidInfo {
         path: path.to_owned(),
+        files: vec![path.to_owned()],
+        options: options.clone(),
         format: match image.version {
             2 => PyramidFormat::OmeZarr2,
             _ => PyramidFormat::OmeZarr3,
