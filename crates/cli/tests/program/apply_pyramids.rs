@@ -118,7 +118,8 @@ fn the_identity_keeps_pixels_and_channels() {
         ("c.ome.zarr", "b.tif", 3),
         ("five.zarr", "b.zarr", 5),
     ] {
-        place.line(&format!("apply -i {from} -r {from} -o {to}")).expect(0);
+        let run = place.line(&format!("apply -i {from} -r {from} -o {to}")).expect(0);
+        assert!(!run.err.contains("luminance"), "{}", run.err);
         for channel in 0..channels {
             let options =
                 PyramidOptions { channel: (channels > 1).then_some(channel), ..Default::default() };
@@ -128,6 +129,8 @@ fn the_identity_keeps_pixels_and_channels() {
             assert!(bytes(&*a, 0) == bytes(&*b, 0), "{to} {channel}");
         }
     }
+    let run = place.line("apply -i c.ome.zarr -r c.ome.zarr -o c.nii").expect(0);
+    assert!(run.err.contains("luminance"), "{}", run.err);
     // An older result is replaced, another folder is not.
     place.line("apply -i m.tif -r m.tif -o a.ome.zarr --data-type i16").expect(0);
     assert_eq!(opened(&place, "a.ome.zarr").info().data_type, DataType::I16);

@@ -94,11 +94,9 @@ fn opened(path: &Path, listener: &dyn Listener) -> Result<Box<dyn PyramidSource>
 }
 
 impl Large {
-    pub(super) fn open(path: &Path, listener: &dyn Listener) -> Result<Self> {
+    /// Reads what the file says of itself; `written` where the result has all channels.
+    pub(super) fn open(path: &Path, written: bool, listener: &dyn Listener) -> Result<Self> {
         let grey: Arc<dyn PyramidSource> = Arc::from(opened(path, listener)?);
-        for oddity in &grey.info().oddities {
-            listener.say(Level::Warning, format!("'{}': {oddity}", path.display()));
-        }
         let count = grey.info().channels;
         let mut channels = Vec::new();
         for number in 0..count {
@@ -108,6 +106,11 @@ impl Large {
             }
             let options = PyramidOptions { channel: Some(number), ..Default::default() };
             channels.push(Arc::from(reading(listener, || open(path, &options))?));
+        }
+        // What is read: where all channels are written none becomes the luminance.
+        let read = if written { channels.first() } else { None };
+        for oddity in &read.unwrap_or(&grey).info().oddities {
+            listener.say(Level::Warning, format!("'{}': {oddity}", path.display()));
         }
         Ok(Self { channels, grey })
     }

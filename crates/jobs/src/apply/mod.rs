@@ -249,7 +249,8 @@ impl Job {
         let (reference, dimensions) =
             large::reference(reference, listener).map_err(|e| e.at(Text::option("reference")))?;
         if large::is_pyramid(&self.input) || large::is_written(&self.output) {
-            let input = Input::Blocks(Large::open(&self.input, listener)?);
+            let input =
+                Input::Blocks(Large::open(&self.input, large::is_written(&self.output), listener)?);
             return Ok(Headers { reference, dimensions, input });
         }
         let info = reading(listener, || read_info(&self.input))?;

@@ -123,11 +123,15 @@ impl Completion {
         &self.info
     }
 
-    /// The bytes that the folder takes at most.
+    /// The bytes that the tiles take at most: of whole ones that are not packed.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let size = self.info.pixel_type.size() as u64;
-        self.steps.iter().map(|&level| self.info.levels[level].grid.len() as u64 * size).sum()
+        let padded = |level: &Level| {
+            let along = |a: usize| level.dims()[a].next_multiple_of(level.tile[a]) as u64;
+            (0..3).map(along).fold(size, u64::saturating_mul)
+        };
+        self.steps.iter().map(|&level| padded(&self.info.levels[level])).sum()
     }
 
     /// Makes the share of one of `ranks` processes of a step, what is missing of it; all steps before it have to be done.

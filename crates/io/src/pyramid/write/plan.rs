@@ -241,6 +241,16 @@ fn check_tiff(path: &Path, what: &PyramidToWrite, tile: [usize; 3]) -> Result<()
         let remedy = "tiles of TIFF are multiples of 16, up to 65536";
         return Err(IoError::malformed(path, problem, remedy));
     }
+    if what.ome_version == OmeVersion::V05 {
+        let what = "a version of OME-Zarr is chosen for a TIFF image".to_owned();
+        return unsupported(what);
+    }
+    let [sx, _, sz] = what.grid.spacing();
+    if (sz - sx).abs() > 1e-3 * sx {
+        return unsupported(format!(
+            "TIFF holds no thickness of a slice, and it is {sz} mm, where a pixel is {sx} mm wide"
+        ));
+    }
     if !matches!(what.channels, 1 | 3) {
         return unsupported(format!("{} channels are no TIFF image", what.channels));
     }

@@ -7,6 +7,7 @@ mod chunk;
 mod metadata;
 mod ome;
 mod packing;
+mod places;
 
 use super::flat::no_volume;
 use super::grey::Grey;
