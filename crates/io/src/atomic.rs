@@ -68,6 +68,13 @@ impl Pending {
         Ok(())
     }
 
+    /// As [`commit`](Self::commit), one of many files in a folder that is brought to the disk with all of them.
+    pub(crate) fn persist(self) -> Result<()> {
+        self.temporary.persist(&self.path).map_err(|e| IoError::writing(&self.path, e.error))?;
+        drop(self.file);
+        Ok(())
+    }
+
     /// Gives both files of an image their names, the header last. An older header goes first: where
     /// the program is killed in between, no header describes the values of another image. Where a file cannot
     /// have its name, the older ones stay.

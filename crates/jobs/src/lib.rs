@@ -33,6 +33,7 @@ pub mod anatomy;
 pub mod apply;
 pub mod atlas;
 pub mod beside;
+mod blocks;
 pub mod carry;
 pub mod chain;
 pub mod compare;

@@ -19,6 +19,7 @@ Examples:
       --interpolation label
   voxalign apply -i atlas.nii.gz -r person.nii.gz -t inverse:out/affine.tfm \\
       -o atlas_on_person.nii.gz
+  voxalign apply -i section.ome.zarr -r slide.svs -t in_plane.tfm -o warped.ome.zarr
   voxalign apply -i moving_points.csv -t out/affine.tfm -o fixed_points.csv
   voxalign apply -i markups.mrk.json -t out/warp.nii.gz -t out/affine.tfm \\
       -o markups_on_fixed.mrk.json
@@ -32,7 +33,8 @@ Points that belong to the moving image are mapped to the fixed one, by the inver
 `--points-from fixed` they are mapped the other way, as in antsApplyTransformsToPoints. Surfaces,
 curves and streamlines go as points do; normals turn along, and where the map mirrors the faces
 keep their outside. The names of the files set the formats (docs/landmarks.md, docs/meshes.md).
-An existing output file is replaced.
+Images of any size (OME-Zarr, TIFF, PNG, JPEG) are resampled block by block, with all channels
+where the result is OME-Zarr or TIFF (docs/pyramids.md). An existing output file is replaced.
 
 Exit codes: 0 done, 1 done but nothing of the image lies on the grid of the reference, or no point
 where the transform is known, 2 bad input or options (nothing is written), 3 internal error, 130

@@ -7,6 +7,7 @@ mod affine;
 mod anatomy;
 mod anatomy_input;
 mod apply;
+mod apply_pyramids;
 mod atlas;
 mod atlas_anatomies;
 mod atlas_runs;

@@ -186,6 +186,23 @@ fn make(place: &Place, name: &str) {
     if ends(&["flirt.mat", ".fsl.mat"]) {
         return place.write(name, "1 0 0 1\n0 1 0 2\n0 0 1 0\n0 0 0 1\n");
     }
+    if base == "in_plane.tfm" {
+        let shift = Transform::Affine(Affine::translation(Vector3::new(3.0, -2.0, 0.0)));
+        return write(path, &shift, &Geometry::default()).unwrap();
+    }
+    if ends(&[".ome.zarr", ".svs"]) {
+        crate::apply_pyramids::section(
+            place,
+            "made.tif",
+            &crate::apply_pyramids::lps([24, 20, 1], 1.0),
+            1,
+        );
+        if name.ends_with(".svs") {
+            return fs::rename(place.path("made.tif"), path).unwrap();
+        }
+        place.line(&format!("apply -i made.tif -r made.tif -o {name}")).expect(0);
+        return;
+    }
     if ends(&[".tfm", ".mat"]) {
         return write(path, &affine, &Geometry::default()).unwrap();
     }
@@ -366,6 +383,8 @@ fn make_inputs(place: &Place, words: &[String]) {
         ".json",
         ".png",
         ".tif",
+        ".ome.zarr",
+        ".svs",
         ".dcm",
         ".txt",
         ".yml",

@@ -44,10 +44,13 @@ pub(super) fn open(path: &Path, options: &PyramidOptions) -> Result<Box<dyn Pyra
     let grey = Grey::new(path, info.unscaled_type().unwrap_or(DataType::F32), channels, options)?;
     let [nx, ny, _] = info.grid.dims();
     let unpacked = info.compression == image::Compression::None;
+    let level = Level::new(info.grid.clone(), [nx, if unpacked { 1 } else { ny }, 1]);
     let info = PyramidInfo {
         path: path.to_owned(),
+        files: info.files.clone(),
+        options: options.clone(),
         format: PyramidFormat::Image,
-        levels: vec![Level::new(info.grid.clone(), [nx, if unpacked { 1 } else { ny }, 1])],
+        levels: vec![level.slow(!unpacked)],
         data_type: info.data_type,
         channels,
         pixel_type: grey.pixel_type(),

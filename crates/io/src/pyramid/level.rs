@@ -1,5 +1,6 @@
 //! What a pyramid says of itself.
 
+use super::options::PyramidOptions;
 use super::pixel::{PixelType, PixelsMut};
 use crate::error::{IoError, Result};
 use crate::image::{DataType, Oddity, Region};
@@ -45,11 +46,19 @@ pub struct Level {
     pub grid: Grid,
     /// Sizes along x, y, z of what is read or unpacked at once: who reads whole ones of them reads nothing twice.
     pub tile: [usize; 3],
+    /// Whether a small region takes as long as a far larger one: of packed files what is before it is unpacked, too, or
+    /// all rows that it meets. [`completed`](super::completed) copies such levels.
+    pub slow: bool,
 }
 
 impl Level {
     pub(super) fn new(grid: Grid, tile: [usize; 3]) -> Self {
-        Self { grid, tile }
+        Self { grid, tile, slow: false }
+    }
+
+    /// The same, where small regions are slow to read.
+    pub(super) fn slow(self, slow: bool) -> Self {
+        Self { slow, ..self }
     }
 
     /// Sizes along x, y, z.
@@ -65,6 +74,10 @@ impl Level {
 pub struct PyramidInfo {
     /// The file, or the folder.
     pub path: PathBuf,
+    /// All files that it is in; of OME-Zarr the folder.
+    pub files: Vec<PathBuf>,
+    /// What it was opened with.
+    pub options: PyramidOptions,
     /// Its format.
     pub format: PyramidFormat,
     /// From the finest to the coarsest, at least one.

@@ -66,6 +66,7 @@
 //! # }
 //! ```
 
+mod complete;
 mod flat;
 mod grey;
 mod level;
@@ -77,6 +78,7 @@ mod tiff;
 mod write;
 mod zarr;
 
+pub use complete::{CompleteOptions, Completion, completed};
 pub use level::{Level, PyramidFormat, PyramidInfo};
 pub use options::{Missing, PyramidOptions};
 pub use pixel::{Pixel, PixelType, Pixels, PixelsMut, PixelsRef};

@@ -171,6 +171,8 @@ fn picture(
     let grid = lps_grid([nx, ny, 1], [x, y, x], [0.0; 3]).map_err(|e| IoError::image(path, e))?;
     let info = PyramidInfo {
         path: path.to_owned(),
+        files: vec![path.to_owned()],
+        options: options.clone(),
         format: PyramidFormat::Picture,
         levels: vec![Level::new(grid, [nx, ny, 1])],
         data_type,

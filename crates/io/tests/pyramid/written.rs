@@ -307,9 +307,18 @@ fn what_cannot_be_written_is_refused() {
     assert!(said("a.tif", &other).contains("5 slices"));
     let other = PyramidToWrite { grid: lps([5, 5, 1], [1.0; 3], [9.0, 0.0, 0.0]), ..plain.clone() };
     assert!(said("a.tif", &other).contains("no origin"));
+    let thick = lps([70, 45, 1], [1.0, 1.0, 5.0], [0.0; 3]);
+    let other = PyramidToWrite { grid: thick, ..plain.clone() };
+    assert!(said("a.tif", &other).contains("no thickness of a slice, and it is 5 mm"));
+    let other = PyramidToWrite { ome_version: OmeVersion::V05, ..plain.clone() };
+    assert!(said("a.tif", &other).contains("a version of OME-Zarr"));
     assert!(names(folder.path()).is_empty());
-    let what = PyramidToWrite { tile: Some([16, 16, 1]), ..plain };
+    let what = PyramidToWrite { tile: Some([16, 16, 1]), smallest: 50, ..plain };
     let writer = PyramidWriter::create(folder.path().join("a.zarr"), &what).unwrap();
+    for (share, count) in [(0, 0), (2, 2)] {
+        let said = writer.reduce(1, share, count).unwrap_err().to_string();
+        assert!(said.contains(&format!("the share {share} of {count}")), "{said}");
+    }
     let wrong = |start, size: [usize; 3], n: usize| {
         let pixels = vec![0u8; n];
         let region = Region { start, size };

@@ -52,7 +52,7 @@ pub(super) fn open<'a>(
         let [nx, ny] = page.dims;
         let [tx, ty] = page.tile;
         let grid = scaled_grid(&finest, [nx, ny, 1], [*factor, *factor, 1.0]).map_err(image)?;
-        levels.push(Level::new(grid, [tx, ty, 1]));
+        levels.push(Level::new(grid, [tx, ty, 1]).slow(page.slow()));
     }
     let mut oddities = picture::unknown_size(first.pixel_size.is_some());
     oddities.extend(grey.oddities());
@@ -60,6 +60,8 @@ pub(super) fn open<'a>(
     oddities.extend(found.oddities);
     let info = PyramidInfo {
         path: path.to_owned(),
+        files: vec![path.to_owned()],
+        options: options.clone(),
         format: if found.big { PyramidFormat::BigTiff } else { PyramidFormat::Tiff },
         levels,
         data_type: first.data_type,

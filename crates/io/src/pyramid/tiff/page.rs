@@ -245,6 +245,14 @@ impl Page {
         (self.orientation > 1).then_some(Oddity::Other(words))
     }
 
+    /// Whether a small part takes as long as a far larger one: packed strips of long rows, and tiles of millions of pixels.
+    pub(super) fn slow(&self) -> bool {
+        const LONG: usize = 1 << 12;
+        const LARGE: usize = 1 << 22;
+        let [columns, rows] = self.tile;
+        self.packing != Packing::None && (columns > LONG || columns.saturating_mul(rows) > LARGE)
+    }
+
     /// Tiles of one plane.
     pub(super) fn tiles(&self) -> usize {
         self.across[0] * self.across[1]

@@ -1,11 +1,13 @@
 //! Writing of pyramids tile by tile.
 
+mod kept;
 mod place;
 mod plan;
 mod tiff;
 mod tiles;
 mod zarr;
 
+pub(super) use kept::Kept;
 pub use plan::{OmeVersion, PyramidToWrite};
 
 use super::level::Level;
@@ -134,7 +136,8 @@ impl PyramidWriter {
     /// be written: [`reduced`].
     ///
     /// # Errors
-    /// A level that there is not, or the finest; tiles that were not written; what the system says.
+    /// A level that there is not, or the finest; a share that there is not; tiles that were not written; what the system
+    /// says.
     pub fn reduce(&self, level: usize, share: usize, count: usize) -> Result<()> {
         if level == 0 || level >= self.plan.levels.len() {
             let last = self.plan.levels.len() - 1;
@@ -144,7 +147,11 @@ impl PyramidWriter {
         let coarse = &self.plan.levels[level];
         let whole = Region::whole(coarse.dims());
         let numbers = tiles::within(&whole, coarse.tile);
-        let own: Vec<_> = numbers.into_iter().skip(share).step_by(count.max(1)).collect();
+        if share >= count {
+            let problem = format!("the share {share} of {count} is asked for");
+            return Err(IoError::malformed(self.path(), problem, "shares are counted from 0"));
+        }
+        let own: Vec<_> = numbers.into_iter().skip(share).step_by(count).collect();
         let reader = self.reader()?;
         for some in own.chunks(rayon::current_num_threads().max(1)) {
             let made: Result<Tiles> = some

@@ -140,6 +140,29 @@ impl Plan {
         })
     }
 
+    /// Of these levels, one channel without a sign: what is kept beside a file that lacks them. Their directions are not.
+    pub(super) fn of_levels(
+        path: &Path,
+        levels: Vec<Level>,
+        pixel_type: PixelType,
+        compression: u32,
+    ) -> Self {
+        Self {
+            path: path.to_owned(),
+            kind: Kind::Zarr,
+            data_type: match pixel_type {
+                PixelType::U8 => DataType::U8,
+                PixelType::U16 => DataType::U16,
+            },
+            pixel_type,
+            channels: 1,
+            compression,
+            ome_version: OmeVersion::V04,
+            deep: levels.iter().any(|level| level.dims()[2] > 1),
+            levels,
+        }
+    }
+
     /// What pixels of a signed type differ by from what is stored: in the highest bit.
     pub(super) fn is_signed(&self) -> bool {
         matches!(self.data_type, DataType::I8 | DataType::I16)
@@ -217,6 +240,16 @@ fn check_tiff(path: &Path, what: &PyramidToWrite, tile: [usize; 3]) -> Result<()
         let problem = format!("tiles of {tile:?} are asked for");
         let remedy = "tiles of TIFF are multiples of 16, up to 65536";
         return Err(IoError::malformed(path, problem, remedy));
+    }
+    if what.ome_version == OmeVersion::V05 {
+        let what = "a version of OME-Zarr is chosen for a TIFF image".to_owned();
+        return unsupported(what);
+    }
+    let [sx, _, sz] = what.grid.spacing();
+    if (sz - sx).abs() > 1e-3 * sx {
+        return unsupported(format!(
+            "TIFF holds no thickness of a slice, and it is {sz} mm, where a pixel is {sx} mm wide"
+        ));
     }
     if !matches!(what.channels, 1 | 3) {
         return unsupported(format!("{} channels are no TIFF image", what.channels));

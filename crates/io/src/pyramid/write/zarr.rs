@@ -5,6 +5,7 @@ use super::super::pixel::{Pixels, PixelsMut, PixelsRef};
 use super::super::{PyramidSource, zarr};
 use super::plan::{OmeVersion, Plan};
 use super::{Tiles, create, tiles};
+use crate::atomic::{Pending, write_file};
 use crate::error::{IoError, Result};
 use crate::exchange::sync;
 use crate::image::Region;
@@ -20,6 +21,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(super) struct Sink {
     folder: PathBuf,
+    /// Whether a chunk has no name before it is whole.
+    kept: bool,
 }
 
 impl Sink {
@@ -27,42 +30,41 @@ impl Sink {
     pub(super) fn create(folder: &Path, plan: &Plan) -> Result<Self> {
         let make = |path: &Path| fs::create_dir(path).map_err(|e| IoError::writing(path, e));
         make(folder)?;
-        let write = |path: PathBuf, value: &Value| {
-            let text = serde_json::to_vec_pretty(value)
-                .map_err(|e| IoError::writing(&path, std::io::Error::other(e)))?;
-            create(&path, &text)
-        };
-        let image = multiscales(plan);
-        match plan.ome_version {
-            OmeVersion::V04 => {
-                write(folder.join(".zgroup"), &json!({"zarr_format": 2}))?;
-                write(folder.join(".zattrs"), &json!({"multiscales": [image]}))?;
-            }
-            OmeVersion::V05 => {
-                let ome = json!({"version": "0.5", "multiscales": [image]});
-                let group = json!({
-                    "zarr_format": 3, "node_type": "group", "attributes": {"ome": ome}
-                });
-                write(folder.join("zarr.json"), &group)?;
-            }
-        }
-        for level in 0..plan.levels.len() {
-            let array = folder.join(level.to_string());
-            make(&array)?;
-            match plan.ome_version {
-                OmeVersion::V04 => write(array.join(".zarray"), &second(plan, level))?,
-                OmeVersion::V05 => write(array.join("zarr.json"), &third(plan, level))?,
-            }
+        (0..plan.levels.len()).try_for_each(|level| make(&folder.join(level.to_string())))?;
+        for (name, value) in metadata(plan) {
+            let path = folder.join(name);
+            create(&path, &text(&path, &value)?)?;
         }
         Ok(Self::joined(folder, plan))
     }
 
+    /// A folder that is kept: it may be there already, whole or in part, and several processes may make it at once.
+    pub(super) fn kept(folder: &Path, plan: &Plan) -> Result<Self> {
+        let make = |path: &Path| fs::create_dir_all(path).map_err(|e| IoError::writing(path, e));
+        make(folder)?;
+        (0..plan.levels.len()).try_for_each(|level| make(&folder.join(level.to_string())))?;
+        for (name, value) in metadata(plan) {
+            let path = folder.join(name);
+            let text = text(&path, &value)?;
+            if fs::read(&path).ok().as_ref() != Some(&text) {
+                write_file(&path, |w| w.write_all(&text))?;
+            }
+        }
+        Ok(Self { folder: folder.to_owned(), kept: true })
+    }
+
     pub(super) fn joined(folder: &Path, _: &Plan) -> Self {
-        Self { folder: folder.to_owned() }
+        Self { folder: folder.to_owned(), kept: false }
     }
 
     /// The file of a chunk.
-    fn file(&self, plan: &Plan, level: usize, channel: usize, number: [usize; 3]) -> PathBuf {
+    pub(super) fn file(
+        &self,
+        plan: &Plan,
+        level: usize,
+        channel: usize,
+        number: [usize; 3],
+    ) -> PathBuf {
         let mut path = self.folder.join(level.to_string());
         if plan.ome_version == OmeVersion::V05 {
             path.push("c");
@@ -105,6 +107,9 @@ impl Sink {
         };
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(fail)?;
+        }
+        if self.kept {
+            return Pending::write(path, |w| w.write_all(&packed))?.persist();
         }
         create(path, &packed)
     }
@@ -157,6 +162,11 @@ impl Sink {
                 }
             }
         }
+        sync(&self.folders()?).map_err(|(path, e)| IoError::writing(&path, e))
+    }
+
+    /// All folders of it.
+    pub(super) fn folders(&self) -> Result<Vec<PathBuf>> {
         let mut folders = vec![self.folder.clone()];
         let mut at = 0;
         while let Some(folder) = folders.get(at).cloned() {
@@ -165,7 +175,7 @@ impl Sink {
             let inside = entries.flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_dir()));
             folders.extend(inside.map(|e| e.path()));
         }
-        sync(&folders).map_err(|(path, e)| IoError::writing(&path, e))
+        Ok(folders)
     }
 }
 
@@ -176,6 +186,34 @@ pub(super) fn unwritten(plan: &Plan, level: usize, number: [usize; 3]) -> IoErro
         format!("the tile {number:?} of level {level} was not written"),
         "write all tiles before the image is finished",
     )
+}
+
+/// The files of metadata by their names in the folder.
+fn metadata(plan: &Plan) -> Vec<(String, Value)> {
+    let image = multiscales(plan);
+    let levels = 0..plan.levels.len();
+    match plan.ome_version {
+        OmeVersion::V04 => [
+            (".zgroup".to_owned(), json!({"zarr_format": 2})),
+            (".zattrs".to_owned(), json!({"multiscales": [image]})),
+        ]
+        .into_iter()
+        .chain(levels.map(|level| (format!("{level}/.zarray"), second(plan, level))))
+        .collect(),
+        OmeVersion::V05 => {
+            let ome = json!({"version": "0.5", "multiscales": [image]});
+            let group = json!({
+                "zarr_format": 3, "node_type": "group", "attributes": {"ome": ome}
+            });
+            std::iter::once(("zarr.json".to_owned(), group))
+                .chain(levels.map(|level| (format!("{level}/zarr.json"), third(plan, level))))
+                .collect()
+        }
+    }
+}
+
+fn text(path: &Path, value: &Value) -> Result<Vec<u8>> {
+    serde_json::to_vec_pretty(value).map_err(|e| IoError::writing(path, std::io::Error::other(e)))
 }
 
 /// For each axis of the arrays: channel, z, y, x.

@@ -3,6 +3,7 @@
 use super::chain::{Chain, Shard};
 use super::metadata::{Json, said};
 use super::packing::Packing;
+use super::places::Places;
 use crate::error::{IoError, Result};
 use crate::image::DataType;
 use crate::pyramid::options::Missing;
@@ -27,6 +28,7 @@ pub(super) struct Array {
     pub(super) chain: Chain,
     pub(super) shard: Option<Shard>,
     pub(super) missing: Missing,
+    pub(super) places: Places,
     /// What is before the numbers of a chunk in its name, and between them.
     prefix: &'static str,
     separator: char,
@@ -127,6 +129,7 @@ fn second(folder: &Path, json: &Json, missing: Missing) -> Result<Array> {
         chain: Chain { order, big_endian, packed },
         shard: None,
         missing,
+        places: Places::default(),
         prefix: "",
         separator: separator(json, &it["dimension_separator"], '.')?,
     })
@@ -162,6 +165,7 @@ fn third(folder: &Path, json: &Json, missing: Missing) -> Result<Array> {
         chain,
         shard,
         missing,
+        places: Places::default(),
         prefix,
         separator: separator(json, &keys["configuration"]["separator"], usual)?,
     })

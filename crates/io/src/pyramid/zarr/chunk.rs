@@ -3,6 +3,7 @@
 use super::array::Array;
 use super::chain::{Damage, Shard};
 use super::ome::Axes;
+use super::places::Parts;
 use crate::error::{IoError, Result};
 use crate::image::Region;
 use crate::pyramid::options::Missing;
@@ -169,10 +170,14 @@ impl<'a> Wanted<'a> {
     }
 
     /// Where the parts of a file are: their first byte and their length.
-    fn index(&self, shard: &Shard, path: &Path, file: &mut File) -> Result<Vec<(u64, u64)>> {
+    fn index(&self, shard: &Shard, path: &Path, file: &mut File) -> Result<Parts> {
         let wrong = |problem: String| refused(path, "the index of the shard", problem.into());
         let fail = |e| IoError::reading(path, e);
-        let length = file.metadata().map_err(fail)?.len();
+        let meta = file.metadata().map_err(fail)?;
+        if let Some(known) = self.array.places.of(path, &meta) {
+            return Ok(known);
+        }
+        let length = meta.len();
         let parts = self.array.chunk.iter().zip(&shard.inner).map(|(c, i)| c / i).product();
         let size = shard.index_size(parts).filter(|&size| size as u64 <= length);
         let Some(size) = size else {
@@ -187,8 +192,12 @@ impl<'a> Wanted<'a> {
             .bytes(bytes, parts * 16)
             .map_err(|damage| refused(path, "the index of the shard", damage))?;
         let number = |bytes: &[u8]| bytes.first_chunk().map_or(0, |b| u64::from_le_bytes(*b));
-        memory::collected(bytes.chunks_exact(16).map(|b| (number(&b[..8]), number(&b[8..]))))
-            .map_err(|refused| IoError::memory(path, refused))
+        let found =
+            memory::collected(bytes.chunks_exact(16).map(|b| (number(&b[..8]), number(&b[8..]))))
+                .map_err(|refused| IoError::memory(path, refused))?;
+        let found = Parts::new(found);
+        self.array.places.keep(path, &meta, &found);
+        Ok(found)
     }
 
     /// The values of a part of a shard; nothing where the index says that there are none.

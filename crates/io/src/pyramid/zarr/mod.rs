@@ -7,6 +7,7 @@ mod chunk;
 mod metadata;
 mod ome;
 mod packing;
+mod places;
 
 use super::flat::no_volume;
 use super::grey::Grey;
@@ -70,6 +71,8 @@ pub(super) fn open(path: &Path, options: &PyramidOptions) -> Result<Box<dyn Pyra
     oddities.extend(image.oddities.iter().cloned().map(Oddity::Other));
     let info = PyramidInfo {
         path: path.to_owned(),
+        files: vec![path.to_owned()],
+        options: options.clone(),
         format: match image.version {
             2 => PyramidFormat::OmeZarr2,
             _ => PyramidFormat::OmeZarr3,

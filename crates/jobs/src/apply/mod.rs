@@ -1,6 +1,6 @@
 //! Applying transforms to images, label maps, points and meshes.
 //!
-//! A [`Job`] goes from files to a file. In memory, [`image`] and [`labels`] resample on a device that already runs, and a
+//! A [`Job`] goes from files to a file; images larger than memory are resampled block by block (docs/pyramids.md). In memory, [`image`] and [`labels`] resample on a device that already runs, and a
 //! [`PointMap`](voxalign_register::carry::PointMap), such as a [`Chain`] gives, carries points and meshes.
 //!
 //! ```no_run
@@ -18,6 +18,9 @@
 //! # }
 //! ```
 
+mod checks;
+mod large;
+
 use crate::carry;
 use crate::chain::{Chain, Link};
 use crate::error::{Error, Result};
@@ -27,6 +30,8 @@ use crate::machine::{Machine, host};
 use crate::options::{
     GeometryOptions, Interpolation, Outside, PointOptions, as_text, refuse as refuse_one,
 };
+use checks::{fits, label_outside, looks_like_labels, refuse};
+use large::Large;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use voxalign_compute::Device;
@@ -42,11 +47,13 @@ use voxalign_register::resample::{MovingImage, labels_onto, meets};
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 #[serde(default)]
 pub struct Job {
-    /// An image, a label map (with --interpolation label or nearest), a list of points (.csv, .fcsv,
-    /// .mrk.json, .tag, elastix' .txt) or a mesh (.gii, .vtk, .vtp, .stl, .ply, .tck, .trk, lh.pial)
+    /// An image, also one larger than memory (.ome.zarr, .tif, .svs, .btf, .png, .jpg), a label map
+    /// (with --interpolation label or nearest), a list of points (.csv, .fcsv, .mrk.json, .tag,
+    /// elastix' .txt) or a mesh (.gii, .vtk, .vtp, .stl, .ply, .tck, .trk, lh.pial)
     #[cfg_attr(feature = "clap", arg(short, long, value_name = "FILE"))]
     pub input: PathBuf,
-    /// The image that defines the grid of the result; not for points and meshes
+    /// The image that defines the grid of the result, by its finest level where it has several; not
+    /// for points and meshes
     #[cfg_attr(feature = "clap", arg(short, long, value_name = "IMAGE"))]
     pub reference: Option<PathBuf>,
     /// A transform: FILE, or inverse:FILE (or ANTs' `[FILE,1]`) for its inverse; a fixed point goes
@@ -58,7 +65,8 @@ pub struct Job {
     /// where that inverse is needed, instead of computing it
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
     pub inverse_warp: Option<PathBuf>,
-    /// The result
+    /// The result; an image named .zarr, .tif, .tiff or .btf is written block by block, with coarser
+    /// levels, and may be larger than memory
     #[cfg_attr(feature = "clap", arg(short, long, value_name = "FILE"))]
     pub output: PathBuf,
     /// How values between voxels are interpolated [default: linear]
@@ -70,7 +78,8 @@ pub struct Job {
     #[serde(with = "as_text")]
     pub outside: Option<Outside>,
     /// Type of the stored values: u8, i8, u16, i16, u32, i32, u64, i64, f32 or f64; not for label
-    /// maps [default: f32, and that of the input with --interpolation nearest]
+    /// maps [default: f32; that of the input with --interpolation nearest, and where the result is
+    /// .zarr or TIFF, which hold 8 or 16 bits]
     #[cfg_attr(feature = "clap", arg(long, value_name = "TYPE"))]
     #[serde(with = "as_text")]
     pub data_type: Option<DataType>,
@@ -115,7 +124,16 @@ pub struct Headers {
     pub reference: Grid,
     /// The dimensions of the reference's file.
     dimensions: usize,
-    info: ImageInfo,
+    input: Input,
+}
+
+/// How the image is read.
+#[derive(Debug)]
+enum Input {
+    /// Whole.
+    Whole(Box<ImageInfo>),
+    /// In blocks.
+    Blocks(Large),
 }
 
 /// What was carried.
@@ -167,9 +185,15 @@ impl Job {
             .chain(&self.inverse_warp)
             .chain(&self.points.points_of)
             .chain(self.geometry.paths());
-        files::check_output(&self.output, inputs.map(PathBuf::as_path))?;
-        let from = files::kind_to_read(&self.input)?;
-        let to = files::kind_to_write(&self.output, from)?;
+        large::check_output(&self.output, inputs.map(PathBuf::as_path))?;
+        let from = match large::is_pyramid(&self.input) {
+            true => Kind::Image,
+            false => files::kind_to_read(&self.input)?,
+        };
+        let to = match large::is_written(&self.output) {
+            true => Kind::Image,
+            false => files::kind_to_write(&self.output, from)?,
+        };
         if from == Kind::Transform && to == Kind::Points {
             return Err(Error::input(format!(
                 "'{}' has the name of a transform, and does not begin as an elastix list of points does ('point' or \
@@ -222,8 +246,13 @@ impl Job {
                 "`reference = REFERENCE` is missing: the image that defines the grid of the result"
             )));
         };
-        let reference = reading(listener, || read_info(reference))
-            .map_err(|e| e.at(Text::option("reference")))?;
+        let (reference, dimensions) =
+            large::reference(reference, listener).map_err(|e| e.at(Text::option("reference")))?;
+        if large::is_pyramid(&self.input) || large::is_written(&self.output) {
+            let input =
+                Input::Blocks(Large::open(&self.input, large::is_written(&self.output), listener)?);
+            return Ok(Headers { reference, dimensions, input });
+        }
         let info = reading(listener, || read_info(&self.input))?;
         if files::is_field(&info) {
             return Err(Error::input(format!(
@@ -231,7 +260,7 @@ impl Job {
                 self.input.display()
             )));
         }
-        Ok(Headers { reference: reference.grid, dimensions: reference.dimensions, info })
+        Ok(Headers { reference, dimensions, input: Input::Whole(Box::new(info)) })
     }
 
     /// The chain with the inverse that was given for its field.
@@ -288,16 +317,16 @@ impl Job {
         headers: Headers,
         listener: &dyn Listener,
     ) -> Result<Applied> {
-        let Headers { reference, dimensions, info } = headers;
-        let device = &machine.device;
-        let usual = Grids { fixed: Some(reference.clone()), moving: Some(info.grid.clone()) };
-        let interpolation = self.interpolation.unwrap_or_default();
-        let chain = self.chain(&usual, false, listener)?;
-        // A field has the same inverse whatever device resamples.
-        let transform = match device {
-            AnyDevice::Cpu(cpu) => chain.into_transform(cpu, listener)?,
-            AnyDevice::Cuda(_) => chain.into_transform(&host()?, listener)?,
+        let Headers { reference, dimensions, input } = headers;
+        let info = match input {
+            Input::Whole(info) => *info,
+            Input::Blocks(large) => {
+                return self.large(machine, (&reference, dimensions), &large, listener);
+            }
         };
+        let device = &machine.device;
+        let transform = self.transform(machine, &reference, &info.grid, listener)?;
+        let interpolation = self.interpolation.unwrap_or_default();
         let met = meets(&reference, &transform, &info.grid);
         // Whole numbers too wide for an image in memory are a label map with `nearest` as well.
         let unscaled = info.unscaled_type().is_some();
@@ -347,6 +376,23 @@ impl Job {
             write_volume(&self.output, &warped, &files::write_options(data_type, dimensions))?;
         }
         Ok(Applied { kind: Kind::Image, count: reference.len(), met })
+    }
+
+    /// The chain as one transform between these grids.
+    fn transform(
+        &self,
+        machine: &Machine,
+        reference: &Grid,
+        moving: &Grid,
+        listener: &dyn Listener,
+    ) -> Result<Transform> {
+        let usual = Grids { fixed: Some(reference.clone()), moving: Some(moving.clone()) };
+        let chain = self.chain(&usual, false, listener)?;
+        // A field has the same inverse whatever device resamples.
+        match &machine.device {
+            AnyDevice::Cpu(cpu) => chain.into_transform(cpu, listener),
+            AnyDevice::Cuda(_) => chain.into_transform(&host()?, listener),
+        }
     }
 
     /// The type to store, and a refusal where values would not survive it.
@@ -427,55 +473,4 @@ pub fn labels<D: Device>(
         _ => LabelInterpolation::Majority,
     };
     Ok(labels_onto(device, moving, reference, transform, rule, outside)?)
-}
-
-/// Most values of a label map that is told by their number alone.
-const FEW: usize = 32;
-
-/// Whether values are whole numbers that are few, or the same over regions: of two neighbours in a row that
-/// are not 0, nearly all are equal. Scans of whole numbers have noise.
-fn looks_like_labels(values: &[f32], width: usize) -> bool {
-    const SAME: f64 = 0.8;
-    if values.iter().any(|v| v.fract() != 0.0) {
-        return false;
-    }
-    let mut known: Vec<f32> = Vec::with_capacity(FEW + 1);
-    for &value in values {
-        if known.len() <= FEW && !known.contains(&value) {
-            known.push(value);
-        }
-    }
-    if (2..=FEW).contains(&known.len()) {
-        return true;
-    }
-    let neighbours = values.chunks_exact(width.max(1)).flat_map(|row| row.windows(2));
-    let (mut pairs, mut same) = (0usize, 0usize);
-    for pair in neighbours.filter(|p| p[0] != 0.0 && p[1] != 0.0) {
-        pairs += 1;
-        same += usize::from(pair[0] == pair[1]);
-    }
-    pairs > 0 && same as f64 >= SAME * pairs as f64
-}
-
-/// Whether a value survives being stored.
-fn fits(value: f32, data_type: DataType) -> bool {
-    let Some((low, high)) = data_type.range() else { return true };
-    let value = f64::from(value);
-    value.fract() == 0.0 && value >= low && value <= high
-}
-
-/// The label outside the moving map.
-fn label_outside(outside: Option<Outside>) -> Result<i32> {
-    let Some(Outside(value)) = outside else { return Ok(0) };
-    if value.fract() == 0.0 && value.abs() <= 16_777_216.0 {
-        return Ok(value as i32);
-    }
-    Err(Error::input(text!(
-        "`outside` is {value}; give a whole number, as the image is a label map"
-    )))
-}
-
-/// Refuses the first option that is given, and would be ignored.
-fn refuse(options: &[(&'static str, bool)], is_for: &str) -> Result<()> {
-    options.iter().try_for_each(|&(option, given)| refuse_one(given, option, is_for))
 }

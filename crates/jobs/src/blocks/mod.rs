@@ -1,0 +1,3 @@
+//! Images that are larger than memory, block by block.
+
+pub(crate) mod warp;
