@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use crate::comm::{DeviceSums, HostSums};
-use crate::error::{Result, check_len, check_part};
+use crate::error::{ComputeError, Result, check_len, check_part};
 use crate::host::{Arriving, HostBuffer, Queue, zeroed};
 use crate::ops;
 
@@ -173,6 +173,12 @@ pub trait Memory: Clone + Send + Sync + 'static {
     }
 }
 
+/// That other processes do not open the memory of a device.
+pub(crate) fn not_published(device: &str) -> ComputeError {
+    let (what, expected) = ("memory for other processes", "a GPU");
+    ComputeError::argument(what, device, expected)
+}
+
 /// Copies past the work of a device: memory of the host that it reaches directly, and queues of their own.
 pub trait Transfer: Memory {
     /// Memory of the host for `len` elements, all zero, from and to which this device copies without a
@@ -191,6 +197,24 @@ pub trait Transfer: Memory {
     /// [`OutOfMemory`](crate::ComputeError::OutOfMemory), or what the driver says of the memory.
     fn host_map<T: Element>(&self, memory: HostBuffer<T>) -> Result<HostBuffer<T>> {
         Ok(memory)
+    }
+
+    /// A copy of a buffer that other processes of this machine can open, and by what they do.
+    ///
+    /// # Errors
+    /// A device whose memory other processes do not open; too little memory.
+    fn publish<T: Element>(&self, from: &Self::Buffer<T>) -> Result<(Self::Buffer<T>, Vec<u8>)> {
+        let _ = from;
+        Err(not_published(&self.name()))
+    }
+
+    /// The buffer that another process has [published](Self::publish), of `len` elements: to be read while it is there.
+    ///
+    /// # Errors
+    /// As there; a handle that is none, or of memory that is gone.
+    fn open_published<T: Element>(&self, handle: &[u8], len: usize) -> Result<Self::Buffer<T>> {
+        let _ = (handle, len);
+        Err(not_published(&self.name()))
     }
 
     /// Copies the elements of `from` to `to`, of the same length, and waits for it.

@@ -116,6 +116,10 @@ impl Error {
                 let option = Some(format!("{before}{}", by.option()));
                 Error::Several { found, by, option }
             }
+            Error::Input(text) => {
+                let of_image = |name: &str| matches!(name, "channel" | "window");
+                Error::Input(text.renamed(|name| of_image(name).then(|| format!("{before}{name}"))))
+            }
             other => other,
         }
     }
@@ -362,6 +366,10 @@ impl From<RegisterError> for Error {
             RegisterError::NoOverlap { .. } => {
                 Error::Input(text!("{error}; use `init = centre` or `init = moments`"))
             }
+            RegisterError::Unreadable(error) => match error.downcast::<IoError>() {
+                Ok(error) => Error::from(*error),
+                Err(error) => Error::Input(error.to_string().into()),
+            },
             RegisterError::Diverged { .. } => Error::Input(text!(
                 "{error}; use a smaller `step` (`time_step` of an elastic body), or more smoothing (`sigma`, `total_sigma`, or `alpha`)"
             )),

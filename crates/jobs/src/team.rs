@@ -91,6 +91,47 @@ pub fn start(
     Ok(machine)
 }
 
+/// Does something with several devices of this process at once, each a rank of its own, and gives what the first one found.
+///
+/// # Errors
+/// Of a rank that failed by itself, or that the work has; threads that cannot be started.
+pub fn as_ranks<R: Send>(
+    devices: &[AnyDevice],
+    work: impl Fn(&Communicator, &AnyDevice) -> Result<R> + Sync,
+) -> Result<R> {
+    let work = &work;
+    let results: Vec<Result<R>> = std::thread::scope(|scope| {
+        let start = |(rank, device): (Communicator, _)| {
+            let thread = std::thread::Builder::new().name("rank".into());
+            thread.spawn_scoped(scope, move || work(&rank, device))
+        };
+        let ranks = Communicator::local(devices.len()).into_iter().zip(devices);
+        // A thread that does not start ends the wait of the others.
+        let threads: Vec<_> = ranks.map(start).collect();
+        let end = |thread: std::io::Result<std::thread::ScopedJoinHandle<'_, _>>| match thread {
+            Ok(thread) => thread
+                .join()
+                .unwrap_or_else(|_| Err(Error::Internal("the thread of a rank has failed".into()))),
+            Err(e) => Err(Error::Ranks(format!("a thread could not be started: {e}"))),
+        };
+        threads.into_iter().map(end).collect()
+    });
+    let (mut first, mut told) = (None, None);
+    for result in results {
+        match result {
+            Ok(found) => first = first.or(Some(found)),
+            // The rank that failed says why.
+            Err(Error::Peer(said)) => told = told.or(Some(Error::Peer(said))),
+            Err(other) => return Err(other),
+        }
+    }
+    let none = || Error::Internal("there are no ranks".into());
+    match told {
+        Some(told) => Err(told),
+        None => first.ok_or_else(none),
+    }
+}
+
 /// The GPUs of this process.
 fn all_gpus(first: &Cuda, own: &Neighbours, most: Option<usize>) -> Result<Vec<Cuda>> {
     let count = cuda::gpu_count()?;

@@ -90,6 +90,19 @@ impl Text {
         self.parts.iter().map(part).collect()
     }
 
+    /// The same with other names of options, where this gives one.
+    #[must_use]
+    pub fn renamed(mut self, other: impl Fn(&str) -> Option<String>) -> Self {
+        for part in &mut self.parts {
+            if let Part::Option { name, .. } = part
+                && let Some(other) = other(name)
+            {
+                *name = other;
+            }
+        }
+        self
+    }
+
     /// Words of a library that does not know this crate, in which options stand in backticks, as in
     /// [`text!`](crate::text). They must hold nothing of a file or a user.
     #[must_use]

@@ -129,6 +129,9 @@ pub enum RegisterError {
         /// A description of the image's grid.
         image: String,
     },
+    /// Blocks of an image that cannot be read, in the words of what reads them.
+    #[error("{0}")]
+    Unreadable(Box<dyn std::error::Error + Send + Sync>),
     /// One image is flat, the other has depth.
     #[error(
         "the fixed image is {fixed}D and the moving image is {moving}D; both must be 2D or both 3D"

@@ -78,6 +78,9 @@ pub use page::surface::{self, SurfaceReport};
 pub use page::{bench, curves, regression, stability, stream, surfaces, timeline, track};
 pub use record::anatomy::{AnatomyRecord, ClassRecord, MarksRecord, ShapeRecord};
 pub use record::atlas::{AtlasRecord, SubjectRecord, TemplateRecord};
+pub use record::distributed::{
+    BlockScaleRecord, DistributedRecord, EstimateRecord, PyramidRecord, RankRecord,
+};
 pub use record::drr::{DrrImageRecord, DrrRecord};
 pub use record::elastic::{ElasticRecord, MaterialRecord, SliceRecord, StepPartRecord};
 pub use record::labels::{self, LabelRecord};

@@ -3,8 +3,13 @@
 use super::job;
 use crate::args::JobArgs;
 use crate::failure::{Failure, Outcome};
-use crate::tables;
+use crate::{device, ranks, tables};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use voxalign_jobs::Job as _;
 use voxalign_jobs::affine::Job;
+use voxalign_jobs::machine::{Auto, may_be_gpu};
+use voxalign_jobs::team;
 
 /// What `voxalign affine --help` says at its end.
 pub(crate) const EXAMPLES: &str = "\
@@ -19,6 +24,10 @@ Examples:
       full search, at most 30 degrees about x and y, any angle about z
   voxalign affine a.nii.gz b.nii.gz -o out --init landmarks:points_a.csv,points_b.csv --search local
       starting from corresponding points, for images that lie far apart
+  voxalign affine slide1.ome.zarr slide2.ome.zarr -o out --distributed auto
+      sections larger than memory, read in blocks, on all GPUs of this machine or on its CPU
+  mpirun -np 4 --bind-to none voxalign affine a.tif b.tif -o out --distributed auto --dof 3
+      the same by four processes with a device each (see docs/distributed.md)
   voxalign affine --config job.toml -o out
       all options from a file: keys are the long option names, `fixed` and `moving` the
       images; the command line takes precedence; paths are relative to the current folder
@@ -29,16 +38,60 @@ Written to DIR (older files with these names are replaced, or removed where none
   warped.nii.gz   the moving image on the grid of the fixed one
   result.json     verdict, figures, parameters, versions, checksums of the inputs
   report.html     pictures and figures; opens offline in any browser
+With --distributed warped.ome.zarr, tiled and with coarser levels, takes the place of warped.nii.gz,
+unless the fixed image is NIfTI, NRRD, MetaImage or DICOM.
 
 Exit codes: 0 done and the verdict is good, 1 done but the verdict is bad,
 2 bad input or options (nothing is written), 3 internal error, 130 stopped by Ctrl-C.";
 
 /// Arguments of `voxalign affine`.
-pub(crate) type AffineArgs = JobArgs<Job>;
+pub(crate) type AffineArgs = JobArgs<OnRanks>;
+
+/// The job, which several processes may do together.
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct OnRanks {
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) job: Job,
+}
+
+impl job::Of for OnRanks {
+    type Job = Job;
+
+    fn job(&self) -> &Job {
+        &self.job
+    }
+
+    fn tells_plan(&self) -> Result<bool, Failure> {
+        Ok(!self.job.is_distributed() || ranks::world()?.is_first())
+    }
+
+    fn agreed<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
+        if self.job.is_distributed() { ranks::world()?.agree(result) } else { result }
+    }
+}
 
 /// Does the job.
 pub(crate) fn run(args: AffineArgs) -> Result<Outcome, Failure> {
-    job::run(args, tables::affine)
+    job::with(args, |args, caller, printer| {
+        if !args.job.job.is_distributed() {
+            return job::find(args, (caller, printer), tables::affine);
+        }
+        let (job, world) = (&args.job.job, ranks::world()?);
+        let gpus = job.distributed.gpus.or((world.size() > 1).then_some(1));
+        let gpus = gpus.filter(|_| may_be_gpu(args.run.running.machine, Auto::Gpu).unwrap_or(true));
+        let machine = team::start(args.run.running.machine, gpus, world, printer)?;
+        device::start_threads(Some(machine.threads))?;
+        device::keep(&machine);
+        let given = job.read(caller, printer)?;
+        let done = job.find(&machine, given, caller, printer)?;
+        printer.finish();
+        if !ranks::is_first() {
+            return Ok(Outcome::Good);
+        }
+        tables::tell(&done, (args.json, args.run.talk()), tables::affine)
+    })
 }
 
 #[cfg(test)]
@@ -59,7 +112,7 @@ mod tests {
     fn told(file: &Path, typed: &[&str]) -> Result<(AffineArgs, Vec<String>), Failure> {
         let typed: Vec<_> = typed.iter().map(OsString::from).collect();
         let Command::Affine(args) = Cli::try_parse_from(&typed).unwrap().command else { panic!() };
-        let check = |job: &Job| Ok(voxalign_jobs::Job::check_options(job)?);
+        let check = |args: &OnRanks| Ok(voxalign_jobs::Job::check_options(&args.job)?);
         let merged = config::merged(file, "affine", (&args, &typed), check)?;
         Ok((merged.args, merged.notes))
     }
@@ -76,11 +129,11 @@ mod tests {
         let file = file.to_str().unwrap();
         let typed = ["voxalign", "affine", "--config", file, "--dof", "9", "--report", "other.nii"];
         let merged = with_config(Path::new(file), &typed).unwrap();
-        let options = merged.job.method.usual(false).unwrap();
+        let options = merged.job.job.method.usual(false).unwrap();
         assert_eq!((options.dof, options.first_similarity().bins()), (9, Some(40)));
-        assert_eq!(merged.job.paths.fixed, Path::new("other.nii"));
-        assert_eq!(merged.job.paths.moving, Path::new("m.nii"));
-        assert!(merged.job.written.wants_report());
+        assert_eq!(merged.job.job.paths.fixed, Path::new("other.nii"));
+        assert_eq!(merged.job.job.paths.moving, Path::new("m.nii"));
+        assert!(merged.job.job.written.wants_report());
     }
 
     #[test]
@@ -91,7 +144,7 @@ mod tests {
         std::fs::write(&file, "bins = 40\nsearch-angles = 30\nsearch-steps = [60, 18]\n").unwrap();
         let typed = ["voxalign", "affine", "--config", path, "--cost", "ncc", "--search", "local"];
         let (args, notes) = told(&file, &typed).unwrap();
-        let method = &args.job.method;
+        let method = &args.job.job.method;
         assert!(!method.cost.has("bins") && !method.search.has("search_angles"));
         assert!(!method.search.has("search_steps"));
         for (note, key) in notes.iter().zip(["'bins'", "'search-angles'", "'search-steps'"]) {
@@ -108,7 +161,7 @@ mod tests {
         assert!(said.contains("--bins is for") && said.contains("the key 'bins' of '"), "{said}");
         let typed = ["voxalign", "affine", "--config", path, "--cost", "nmi"];
         let (args, _) = told(&file, &typed).unwrap();
-        assert_eq!(args.job.method.usual(false).unwrap().first_similarity().bins(), Some(40));
+        assert_eq!(args.job.job.method.usual(false).unwrap().first_similarity().bins(), Some(40));
     }
 
     #[test]

@@ -2,16 +2,17 @@
 
 use crate::args::{RunArgs, caller};
 use crate::failure::{Failure, Outcome};
-use crate::output;
 use crate::progress::Talk;
-use crate::tables;
+use crate::{device, output, tables};
 use clap::Args;
 use std::path::{Path, PathBuf};
+use voxalign_compute::comm::Communicator;
 use voxalign_jobs::Job as _;
 use voxalign_jobs::affine::Job;
-use voxalign_jobs::demo::{Pair, SHIFT, TURN, anatomy, elastic, xray};
+use voxalign_jobs::demo::{Pair, SHIFT, TURN, anatomy, elastic, sections, xray};
 use voxalign_jobs::machine::{Auto, Machine};
 use voxalign_jobs::options::{OutputOptions, refuse};
+use voxalign_jobs::team;
 
 /// Arguments of `voxalign demo`.
 #[derive(Debug, Clone, Args)]
@@ -34,15 +35,24 @@ results in DIR as by `voxalign anatomy`.
 between two pads: by finite elements, with a stiffness of each tissue, and with noise of
 its own in both images. It registers them by a coarser mesh of one soft tissue whose muscle is held,
 and prints how far the breast is from where it belongs, before and after: inputs in DIR/inputs, with
-the true displacement, results in DIR as by `voxalign elastic`.")]
+the true displacement, results in DIR as by `voxalign elastic`.
+
+`voxalign demo sections` makes two sections of the same tissue in different stains, of --size pixels a
+side, one of them turned by 14 degrees, stretched and shifted. It registers them as `voxalign affine
+--distributed auto` does, in blocks, on all GPUs of this machine or on its CPU, and prints how far
+the corners are from where they belong: inputs in DIR/inputs as OME-Zarr, for other strategies and for
+mpirun, too.")]
 pub(crate) struct DemoArgs {
     /// What to show [default: the pair of brains]
     #[arg(value_enum, value_name = "WHAT")]
     what: Option<What>,
-    /// Folder for inputs and results [default: voxalign-demo, voxalign-demo-drr, voxalign-demo-anatomy or
-    /// voxalign-demo-elastic]
+    /// Folder for inputs and results [default: voxalign-demo, voxalign-demo-drr, voxalign-demo-anatomy,
+    /// voxalign-demo-elastic or voxalign-demo-sections]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// Pixels of a side of sections; 65536 takes some 12 GB of disk space [default: 4096]
+    #[arg(long, value_name = "PIXELS")]
+    size: Option<usize>,
     #[command(flatten)]
     written: OutputOptions,
     #[command(flatten)]
@@ -58,6 +68,8 @@ enum What {
     Anatomy,
     /// A breast that is pressed between two pads
     Elastic,
+    /// Two sections that may be larger than memory
+    Sections,
 }
 
 /// Writes the inputs and registers them.
@@ -67,13 +79,26 @@ pub(crate) fn run(args: DemoArgs) -> Result<Outcome, Failure> {
         refuse(args.written.interpolation.is_some(), "interpolation", is_for)?;
         refuse(args.written.outside.is_some(), "outside", is_for)?;
     }
+    let sections = args.what == Some(What::Sections);
+    refuse(args.size.is_some() && !sections, "size", "`voxalign demo sections`")?;
     // Before anything is written, as the device may not be there.
-    let machine = args.run.machine(Auto::Gpu)?;
+    let machine = match sections {
+        false => args.run.machine(Auto::Gpu)?,
+        true => {
+            let printer = args.run.printer();
+            let alone = Communicator::single();
+            let machine = team::start(args.run.running.machine, None, &alone, &printer)?;
+            device::start_threads(Some(machine.threads))?;
+            device::keep(&machine);
+            machine
+        }
+    };
     let usual = match args.what {
         None => "voxalign-demo",
         Some(What::Drr) => "voxalign-demo-drr",
         Some(What::Anatomy) => "voxalign-demo-anatomy",
         Some(What::Elastic) => "voxalign-demo-elastic",
+        Some(What::Sections) => "voxalign-demo-sections",
     };
     let folder = args.output.clone().unwrap_or_else(|| usual.into());
     let inputs = folder.join("inputs");
@@ -82,6 +107,7 @@ pub(crate) fn run(args: DemoArgs) -> Result<Outcome, Failure> {
         Some(What::Drr) => head(args, &machine, &folder, &inputs),
         Some(What::Anatomy) => anatomies(args, &machine, &folder, &inputs),
         Some(What::Elastic) => breast(args, &machine, &folder, &inputs),
+        Some(What::Sections) => two_sections(args, &machine, &folder, &inputs),
         None => brains(args, &machine, &folder, &inputs),
     };
     if done.is_err() && is_new[0] {
@@ -185,6 +211,41 @@ fn breast(
                 error.mean, error.most
             ));
         }
+    })
+}
+
+/// Sections of any size.
+fn two_sections(
+    args: DemoArgs,
+    machine: &Machine,
+    folder: &Path,
+    inputs: &Path,
+) -> Result<Outcome, Failure> {
+    let (printer, talk) = (args.run.printer(), args.run.talk());
+    let size = args.size.unwrap_or(4096);
+    let pair = sections::Sections::new(size)?;
+    if talk > Talk::Quiet {
+        output::line(&format!(
+            "two sections of the same tissue in different stains, {size} pixels a side"
+        ));
+        let ([sx, sy], [dx, dy]) = (sections::SCALE, sections::SHIFT);
+        output::line(&format!(
+            "the moving one is turned by {} degrees, stretched by {sx} and {sy}, and shifted by {dx} and {dy} mm",
+            sections::TURN
+        ));
+    }
+    std::fs::create_dir_all(inputs).map_err(|e| {
+        Failure::input(format!("cannot write '{}': {e}; check the folder", inputs.display()))
+    })?;
+    let mut job = pair.write(inputs, folder, &printer)?;
+    job.written = args.written;
+    let done = job.run(machine, &caller("demo", None), &printer);
+    printer.finish();
+    let done = done?;
+    let error = pair.error(folder)?;
+    tables::tell(&done, (false, talk), |record, folder| {
+        tables::affine(record, folder);
+        output::line(&format!("error: {error:.3} pixels at the corner where it is largest"));
     })
 }
 

@@ -44,6 +44,11 @@ pub(crate) trait Of: Args + Default + Serialize + DeserializeOwned {
     fn tells_plan(&self) -> Result<bool, Failure> {
         Ok(true)
     }
+
+    /// What all processes agree on, where several do the job: a failure is told by one of them.
+    fn agreed<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
+        result
+    }
 }
 
 impl<J: Job + Args> Of for J {
@@ -71,35 +76,36 @@ pub(crate) fn with<A: Of>(
         }
         let (caller, printer) = (caller(name, args.config.as_ref()), args.run.printer());
         if args.dry_run {
-            let plan = job.plan(&caller, &printer)?;
+            let plan = args.job.agreed(job.plan(&caller, &printer).map_err(Failure::from))?;
             return match args.job.tells_plan()? {
                 true => tables::plan(&plan, args.json),
                 false => Ok(Outcome::Good),
             };
         }
-        job.check(&caller, &printer)?;
+        args.job.agreed(job.check(&caller, &printer).map_err(Failure::from))?;
         work(&args, &caller, &printer)
     };
     all().map_err(|e| origin.blame(e))
 }
 
 /// Reads while the device starts, and finds what is searched for.
-pub(crate) fn find<J: Job + Args>(
-    args: &JobArgs<J>,
+pub(crate) fn find<A: Of>(
+    args: &JobArgs<A>,
     (caller, printer): (&Caller, &Printer),
-    print: impl FnOnce(&J::Record, &Path),
+    print: impl FnOnce(&<A::Job as Job>::Record, &Path),
 ) -> Result<Outcome, Failure> {
-    let read = || Ok(args.job.read(caller, printer)?);
-    let (machine, inputs) = args.run.machine_and(J::AUTO, read)?;
-    let done = args.job.find(&machine, inputs, caller, printer)?;
+    let job = args.job.job();
+    let read = || Ok(job.read(caller, printer)?);
+    let (machine, inputs) = args.run.machine_and(A::Job::AUTO, read)?;
+    let done = job.find(&machine, inputs, caller, printer)?;
     printer.finish();
     tables::tell(&done, (args.json, args.run.talk()), print)
 }
 
 /// Does a job.
-pub(crate) fn run<J: Job + Args>(
-    args: JobArgs<J>,
-    print: impl FnOnce(&J::Record, &Path),
+pub(crate) fn run<A: Of>(
+    args: JobArgs<A>,
+    print: impl FnOnce(&<A::Job as Job>::Record, &Path),
 ) -> Result<Outcome, Failure> {
     with(args, |args, caller, printer| find(args, (caller, printer), print))
 }

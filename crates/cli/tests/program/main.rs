@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 
 mod affine;
+mod affine_blocks;
 mod anatomy;
 mod anatomy_input;
 mod apply;

@@ -50,6 +50,7 @@ mod launch;
 mod local;
 #[cfg(feature = "mpi")]
 mod mpi;
+mod shared;
 mod single;
 mod sums;
 mod team;
@@ -59,6 +60,7 @@ mod value;
 pub use clocked::{Clock, Operation};
 pub use error::{CommError, Result};
 pub use launch::Launch;
+pub use shared::Segment;
 pub(crate) use sums::check_buffers;
 pub use sums::{DeviceSums, HostSums};
 pub use team::{Member, Team};

@@ -113,6 +113,26 @@ impl PyramidInfo {
         })
     }
 
+    /// All files that it is in, those of folders too, in the order of their paths.
+    ///
+    /// # Errors
+    /// A folder that cannot be read.
+    pub fn all_files(&self) -> Result<Vec<PathBuf>> {
+        let (mut next, mut files) = (self.files.clone(), Vec::new());
+        while let Some(path) = next.pop() {
+            if !path.is_dir() {
+                files.push(path);
+                continue;
+            }
+            let fail = |e| IoError::reading(&path, e);
+            for entry in std::fs::read_dir(&path).map_err(fail)? {
+                next.push(entry.map_err(fail)?.path());
+            }
+        }
+        files.sort();
+        Ok(files)
+    }
+
     /// The level, and an error where a region is empty or not within it, or is not of the size or type of `out`.
     pub(super) fn check(
         &self,

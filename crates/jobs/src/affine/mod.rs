@@ -12,14 +12,18 @@
 //! # }
 //! ```
 
+mod distributed;
 mod record;
 
+use crate::blocks::is_pyramid;
 use crate::error::{Error, Result};
 use crate::files;
 use crate::job::missing;
 use crate::listener::{Level, Listener};
 use crate::machine::{Auto, Machine};
-use crate::options::{AffineMethod, InitChoice, OutputOptions, Product, Products};
+use crate::options::{
+    AffineMethod, DistributedOptions, InitChoice, OutputOptions, Product, Products,
+};
 use crate::pair::{
     Distances, Pair, PairPaths, Views, landmark_remarks, optional_image, outside, score_figures,
 };
@@ -29,6 +33,7 @@ use crate::run::{
     WARPED,
 };
 use crate::staged::Staged;
+use distributed::Blockwise;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,6 +42,7 @@ use voxalign_image::{Transform, Volume};
 use voxalign_io::image::{self, DataType};
 use voxalign_io::transform::Geometry;
 use voxalign_options::{Text, text};
+use voxalign_register::Silent;
 use voxalign_register::linear::{AffineInput, AffineOptions, AffineResult, Init, register_affine};
 use voxalign_register::resample::MovingImage;
 use voxalign_report::RunRecord;
@@ -76,6 +82,10 @@ pub struct Job {
         arg(long, value_name = "IMAGE", help_heading = "Masks and labels")
     )]
     pub fixed_weight: Option<PathBuf>,
+    /// How images are registered that are read in blocks.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub distributed: DistributedOptions,
     /// How results are written.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
@@ -115,6 +125,22 @@ pub struct Inputs {
     pub pair: Pair,
     /// What each voxel of the fixed image counts.
     pub fixed_weight: Option<Volume<f32>>,
+}
+
+/// What is read before the work begins.
+#[derive(Debug)]
+pub enum Given {
+    /// The images.
+    Whole(Box<Read<Inputs>>),
+    /// Nothing: they are read in blocks.
+    Blocks,
+}
+
+/// Images that are in memory.
+impl From<Inputs> for Given {
+    fn from(inputs: Inputs) -> Self {
+        Self::Whole(Box::new(inputs.into()))
+    }
 }
 
 /// A registration of images in memory.
@@ -195,6 +221,22 @@ impl Job {
         all
     }
 
+    /// Whether images are read in blocks, and spread over the devices of all ranks.
+    #[must_use]
+    pub fn is_distributed(&self) -> bool {
+        self.distributed.distributed.kind().is_some()
+    }
+
+    /// The registration in blocks, where that is asked for.
+    fn blockwise<'a>(
+        &'a self,
+        caller: &'a Caller,
+        listener: &'a dyn Listener,
+    ) -> Result<Option<Blockwise<'a>>> {
+        let kind = self.distributed.chosen()?;
+        Ok(kind.map(|kind| Blockwise { job: self, kind, caller, listener }))
+    }
+
     fn as_run<'a>(&'a self, caller: &'a Caller, listener: &'a dyn Listener) -> Run<'a> {
         let (folder, output, products) = (&*self.output, &self.written, self.outputs.as_ref());
         Run { caller, folder, output, products, listener }
@@ -216,7 +258,7 @@ impl Inputs {
 
 impl crate::Job for Job {
     type Record = RunRecord;
-    type Inputs = Read<Inputs>;
+    type Inputs = Given;
     const NAME: &'static str = "affine";
     const AUTO: Auto = Auto::Gpu;
 
@@ -225,7 +267,11 @@ impl crate::Job for Job {
     }
 
     fn check_options(&self) -> Result<()> {
-        self.method.usual(false).map(|_| ())
+        self.method.usual(false)?;
+        match self.blockwise(&Caller::default(), &Silent)? {
+            Some(blocks) => blocks.check_options(),
+            None => Ok(()),
+        }
     }
 
     fn check(&self, caller: &Caller, listener: &dyn Listener) -> Result<()> {
@@ -236,33 +282,60 @@ impl crate::Job for Job {
                  warped, or all"
             )));
         }
+        if let Some(blocks) = self.blockwise(caller, listener)? {
+            return blocks.check();
+        }
+        for path in [&self.paths.fixed, &self.paths.moving].into_iter().filter(|p| is_pyramid(p)) {
+            return Err(Error::input(text!(
+                "'{}' is an image that is read in blocks; give `distributed = auto`",
+                path.display()
+            )));
+        }
         self.as_run(caller, listener).check(&OUTPUTS, &self.files())?;
         self.paths.check()
     }
 
     fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
         self.check(caller, listener)?;
+        if let Some(blocks) = self.blockwise(caller, listener)? {
+            return blocks.plan();
+        }
         let plan = self.as_run(caller, listener).plan(&self.files(), &OUTPUTS)?;
         let voxels = plan.voxels(Role::Fixed) + plan.voxels(Role::Moving);
         Ok(plan.taking(plan::BASE + plan::AFFINE * voxels))
     }
 
-    fn read(&self, caller: &Caller, listener: &dyn Listener) -> Result<Read<Inputs>> {
+    fn read(&self, caller: &Caller, listener: &dyn Listener) -> Result<Given> {
+        if self.is_distributed() {
+            return Ok(Given::Blocks);
+        }
         let inputs = || {
             let pair = self.paths.read(listener)?;
             let fixed_weight = optional_image(&self.fixed_weight, "fixed_weight", listener)?;
             Ok(Inputs { pair, fixed_weight })
         };
-        self.as_run(caller, listener).read(&self.files(), inputs)
+        let read = self.as_run(caller, listener).read(&self.files(), inputs)?;
+        Ok(Given::Whole(Box::new(read)))
     }
 
     fn find(
         &self,
         machine: &Machine,
-        read: Read<Inputs>,
+        given: Given,
         caller: &Caller,
         listener: &dyn Listener,
     ) -> Result<Done<RunRecord>> {
+        let read = match (given, self.blockwise(caller, listener)?) {
+            (Given::Whole(read), None) => *read,
+            (Given::Blocks, Some(blocks)) => return blocks.run(machine),
+            (Given::Whole(_), Some(_)) => {
+                let is_for = text!("images that are read from files");
+                return Err(Error::Ignored("distributed", is_for));
+            }
+            (Given::Blocks, None) => {
+                return Err(Error::Internal("the images were not read".into()));
+            }
+        };
         let (device, run) = (&machine.device, self.as_run(caller, listener));
         let mut clock = run.clock(machine, &read);
         let Read { mut inputs, records: input_records, .. } = read;

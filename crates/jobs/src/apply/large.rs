@@ -2,7 +2,9 @@
 
 use super::checks::fits;
 use super::{Applied, Job};
+pub(super) use crate::blocks::is_pyramid;
 use crate::blocks::warp::{Limits, Warp, Warped, background};
+use crate::blocks::{has, there};
 use crate::error::{Error, Result};
 use crate::files::{self, Kind};
 use crate::listener::{Level, Listener, check, reading};
@@ -16,8 +18,7 @@ use voxalign_io::image::{DataType, read_info, write_volume};
 use voxalign_io::pyramid::{PyramidOptions, PyramidSource, PyramidToWrite, PyramidWriter, open};
 use voxalign_options::text;
 
-/// Extensions of files that are read in blocks, and those of files that are written so.
-const READ: [&str; 9] = ["zarr", "tif", "tiff", "svs", "btf", "tf8", "png", "jpg", "jpeg"];
+/// Extensions of files that are written in blocks.
 const WRITTEN: [&str; 4] = ["zarr", "tif", "tiff", "btf"];
 
 /// An image that is read in blocks, a channel each.
@@ -26,17 +27,6 @@ pub(super) struct Large {
     channels: Vec<Arc<dyn PyramidSource>>,
     /// The only channel, or the luminance.
     grey: Arc<dyn PyramidSource>,
-}
-
-fn has(path: &Path, extensions: &[&str]) -> bool {
-    let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-    extensions.contains(&&*extension)
-}
-
-/// Whether a file is read in blocks.
-pub(super) fn is_pyramid(path: &Path) -> bool {
-    let group = |name: &str| path.join(name).is_file();
-    has(path, &READ) || [".zgroup", ".zattrs", "zarr.json"].into_iter().any(group)
 }
 
 /// Whether a file of this name is written in blocks.
@@ -79,12 +69,7 @@ pub(super) fn reference(path: &Path, listener: &dyn Listener) -> Result<(Grid, u
 
 /// The file; of several channels their luminance, or the first where there is none.
 fn opened(path: &Path, listener: &dyn Listener) -> Result<Box<dyn PyramidSource>> {
-    if !path.exists() {
-        return Err(Error::input(text!(
-            "'{}': no such file or folder; check the path",
-            path.display()
-        )));
-    }
+    there(path)?;
     reading(listener, || {
         open(path, &PyramidOptions::default()).or_else(|error| {
             let first = PyramidOptions { channel: Some(0), ..Default::default() };

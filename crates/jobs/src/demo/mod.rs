@@ -5,6 +5,7 @@
 
 pub mod anatomy;
 pub mod elastic;
+pub mod sections;
 pub mod xray;
 
 use crate::error::Result;

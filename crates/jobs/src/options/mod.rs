@@ -4,6 +4,7 @@
 //! Where nothing is given, the default is that of the job; what would be ignored is refused.
 
 mod affine;
+mod distributed;
 mod geometry;
 mod landmarks;
 mod matching;
@@ -14,6 +15,10 @@ mod values;
 
 pub(crate) use affine::check_dof;
 pub use affine::{AffineMethod, AffineWay, of_maps, usual_affine};
+pub use distributed::{
+    Around, Distributed, DistributedOptions, ImageMemory, Messages, MissingChunks, Spreading,
+    ValueWindow,
+};
 pub use geometry::{GeometryOptions, PointOptions};
 pub use landmarks::{LandmarkOptions, LandmarkWeight, usual_landmark_weight};
 pub use matching::MatchingOptions;

@@ -145,7 +145,13 @@ pub(crate) fn inputs(files: &[Input<'_>], listener: &dyn Listener) -> Result<Vec
                 None => sha256_file(path),
             })?;
             let path = path.display().to_string();
-            records.push(InputRecord { role, path, sha256, grid: grid.map(GridRecord::from) });
+            records.push(InputRecord {
+                sha256_of: None,
+                role,
+                path,
+                sha256,
+                grid: grid.map(GridRecord::from),
+            });
             Ok::<_, crate::Error>(())
         };
         add(role.to_owned(), path, info.as_ref().map(|i| &i.grid))?;

@@ -228,6 +228,7 @@ impl<'j> Work<'j> {
             for (of, sha256) in sums {
                 let role = if of == *path { "image" } else { "image_data" }.to_owned();
                 inputs.push(InputRecord {
+                    sha256_of: None,
                     role,
                     path: of.display().to_string(),
                     sha256,

@@ -8,6 +8,7 @@ mod comparison;
 mod course;
 pub mod curves;
 pub mod deform;
+mod distributed;
 pub mod drr;
 pub mod elastic;
 pub(crate) mod html;

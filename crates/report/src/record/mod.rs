@@ -5,6 +5,7 @@ mod kind;
 
 pub mod anatomy;
 pub mod atlas;
+pub mod distributed;
 pub mod drr;
 pub mod elastic;
 mod figure;
@@ -25,6 +26,7 @@ pub use provenance::Provenance;
 pub use view::ViewRecord;
 
 use anatomy::AnatomyRecord;
+use distributed::DistributedRecord;
 use elastic::ElasticRecord;
 use labels::LabelRecord;
 use serde::{Deserialize, Serialize};
@@ -89,6 +91,9 @@ pub struct RunRecord {
     /// The elastic body that the images moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elastic: Option<ElasticRecord>,
+    /// How images that are read in blocks were spread over ranks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub distributed: Option<DistributedRecord>,
     /// Wall time of each part in seconds: `device` (starting a GPU), `read`, `affine`,
     /// `register`, `resample`, `write`, `report`, `total`.
     pub timings: BTreeMap<String, f64>,
@@ -131,6 +136,7 @@ impl Default for RunRecord {
             landmarks: Vec::new(),
             anatomy: None,
             elastic: None,
+            distributed: None,
             timings: BTreeMap::new(),
             peak_memory_bytes: None,
             outputs: Vec::new(),
@@ -246,6 +252,9 @@ pub struct InputRecord {
     pub path: String,
     /// The SHA-256 of its bytes, lower-case hexadecimal.
     pub sha256: String,
+    /// Of an image of several files, or of many gigabytes: of what the SHA-256 is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256_of: Option<String>,
     /// Its geometry, where it is an image.
     pub grid: Option<GridRecord>,
 }

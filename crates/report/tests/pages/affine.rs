@@ -52,6 +52,7 @@ fn stage(name: &str, count: usize) -> StageRecord {
 
 fn record(grid: &Grid, transform: &Affine, good: bool) -> RunRecord {
     let input = |role: &str| InputRecord {
+        sha256_of: None,
         role: role.into(),
         path: format!("/data/<{role}>{HIDDEN} & \"friends\".nii.gz"),
         sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".into(),

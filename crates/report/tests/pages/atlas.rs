@@ -92,6 +92,7 @@ fn record(grid: &Grid, subjects: usize, good: bool) -> AtlasRecord {
         date: "2026-01-31T12:00:00Z".into(),
         inputs: (0..subjects)
             .map(|i| InputRecord {
+                sha256_of: None,
                 role: "channel".into(),
                 path: format!("data/subject{i}{HIDDEN}.nii.gz"),
                 sha256: format!("{i:064x}"),

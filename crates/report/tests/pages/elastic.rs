@@ -131,6 +131,7 @@ fn report(cells_along: [usize; 3]) -> String {
     let record = RunRecord {
         program: "voxalign elastic".into(),
         inputs: vec![InputRecord {
+            sha256_of: None,
             role: "fixed".into(),
             path: format!("x/<fixed>{HIDDEN}.nii.gz"),
             sha256: "0".into(),

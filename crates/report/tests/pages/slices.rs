@@ -67,6 +67,7 @@ fn record_of(mesh: &TetraMesh, names: &[String; 3], good: bool) -> RunRecord {
     let mut deformation = usual.deformation.clone().unwrap();
     deformation.scales = vec![scale(2, 30), scale(1, 20)];
     let input = |role: &str, path: &str, grid: &Grid| InputRecord {
+        sha256_of: None,
         role: role.into(),
         path: path.into(),
         sha256: "0".into(),

@@ -35,6 +35,7 @@ fn page() -> String {
         program: "voxalign surface".into(),
         version: "1".into(),
         inputs: vec![InputRecord {
+            sha256_of: None,
             role: "labels".into(),
             path: format!("x/<labels>.nii.gz{HIDDEN}"),
             sha256: "0".into(),

@@ -92,6 +92,7 @@ fn grid() -> Grid {
 
 fn run(program: &str) -> RunRecord {
     let input = |role: &str, name: &str| InputRecord {
+        sha256_of: None,
         role: role.into(),
         path: format!("/data/{name} & \"friends\".nii.gz"),
         sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".into(),

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use super::lanes::{Access, Touch, Uses};
 use super::{Cuda, MemoryLimit, Target};
 use crate::comm::DeviceSums;
-use crate::device::{DeviceBuffer, Element, Memory, MemoryInfo, Transfer};
+use crate::device::{DeviceBuffer, Element, Memory, MemoryInfo, Transfer, not_published};
 use crate::error::{ComputeError, Result, check_len, check_part};
 use crate::host::{Arriving, HostBuffer, Queue, zeroed};
 
@@ -20,7 +20,18 @@ pub struct CudaBuffer<T: Element> {
     len: usize,
     /// Its uses by streams.
     uses: Arc<Uses>,
+    origin: Origin,
     element: PhantomData<T>,
+}
+
+/// Where memory comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    Pool,
+    /// Memory that other processes open.
+    Apart,
+    /// Memory of another process.
+    Opened,
 }
 
 impl<T: Element> CudaBuffer<T> {
@@ -62,6 +73,11 @@ impl<T: Element> CudaBuffer<T> {
     pub(in crate::cuda) fn bytes(&self) -> u64 {
         (self.len * size_of::<T>()) as u64
     }
+
+    /// The bytes that it takes of the memory of this process.
+    fn taken(&self) -> u64 {
+        if self.origin == Origin::Opened { 0 } else { self.bytes() }
+    }
 }
 
 impl<T: Element> DeviceBuffer<T> for CudaBuffer<T> {
@@ -73,12 +89,16 @@ impl<T: Element> DeviceBuffer<T> for CudaBuffer<T> {
 impl<T: Element> Drop for CudaBuffer<T> {
     fn drop(&mut self) {
         let inner = &self.device.0;
-        inner.live.fetch_sub(self.bytes(), Ordering::Relaxed);
-        inner.ledger.live.fetch_sub(self.bytes(), Ordering::Relaxed);
+        inner.live.fetch_sub(self.taken(), Ordering::Relaxed);
+        inner.ledger.live.fetch_sub(self.taken(), Ordering::Relaxed);
         // Memory of which nobody knows whether it is in use is not given out again.
         if self.uses.wait(&inner.lane, Access::Change).is_ok() {
             match &inner.target {
-                Target::Gpu(gpu) => gpu.free(self.address),
+                Target::Gpu(gpu) => match self.origin {
+                    Origin::Pool => gpu.free(self.address),
+                    Origin::Apart => gpu.free_apart(self.address),
+                    Origin::Opened => gpu.close_apart(self.address),
+                },
                 Target::Emulated(emulated) => {
                     let (emulated, address) = (Arc::clone(emulated), self.address);
                     // Errors are those of work before, which have nobody to go to here.
@@ -115,17 +135,21 @@ unsafe fn emulated_copy<T: Element>(from: *const T, to: *mut T, len: usize) -> R
 }
 
 impl Cuda {
+    /// That so much memory may be taken.
+    fn grant(&self, bytes: usize) -> Result<()> {
+        let held = self.0.ledger.live.load(Ordering::Relaxed);
+        self.limit().grant(bytes as u64, held).map(drop).map_err(|free| ComputeError::OutOfMemory {
+            device: self.name(),
+            bytes: bytes as u64,
+            free: Some(free),
+        })
+    }
+
     /// Memory whose content is anything, to be given back by [`Target::free`].
     pub(in crate::cuda) fn take(&self, bytes: usize) -> Result<u64> {
         self.check_turn()?;
-        let held = self.0.ledger.live.load(Ordering::Relaxed);
-        let granted = self.limit().grant(bytes as u64, held);
+        self.grant(bytes)?;
         match &self.0.target {
-            _ if granted.is_err() => Err(ComputeError::OutOfMemory {
-                device: self.name(),
-                bytes: bytes as u64,
-                free: granted.err(),
-            }),
             Target::Gpu(gpu) => gpu.alloc(bytes),
             Target::Emulated(emulated) => emulated.alloc(bytes),
         }
@@ -133,7 +157,6 @@ impl Cuda {
 
     /// A buffer whose content is anything; to be written before it is read.
     pub(crate) fn alloc_unset<T: Element>(&self, len: usize) -> Result<CudaBuffer<T>> {
-        let inner = &self.0;
         let bytes = len
             .checked_mul(size_of::<T>())
             .filter(|&b| b <= isize::MAX as usize)
@@ -143,13 +166,20 @@ impl Cuda {
                 free: self.memory().free,
             })?;
         let address = self.take(bytes)?;
-        inner.live.fetch_add(bytes as u64, Ordering::Relaxed);
-        let ledger = &inner.ledger;
-        let live = ledger.live.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
+        Ok(self.holding(address, len, Origin::Pool))
+    }
+
+    /// A buffer of memory that was taken.
+    fn holding<T: Element>(&self, address: u64, len: usize, origin: Origin) -> CudaBuffer<T> {
+        let (inner, uses) = (&self.0, Uses::made_by(&self.0.lane));
+        let buffer =
+            CudaBuffer { device: self.clone(), address, len, uses, origin, element: PhantomData };
+        let (bytes, ledger) = (buffer.taken(), &inner.ledger);
+        inner.live.fetch_add(bytes, Ordering::Relaxed);
+        let live = ledger.live.fetch_add(bytes, Ordering::Relaxed) + bytes;
         ledger.peak.fetch_max(live, Ordering::Relaxed);
         ledger.allocations.fetch_add(1, Ordering::Relaxed);
-        let uses = Uses::made_by(&inner.lane);
-        Ok(CudaBuffer { device: self.clone(), address, len, uses, element: PhantomData })
+        buffer
     }
 
     /// Copies `data` into a buffer from element `first` on.
@@ -405,6 +435,24 @@ impl Transfer for Cuda {
 
     fn host_map<T: Element>(&self, memory: HostBuffer<T>) -> Result<HostBuffer<T>> {
         self.map(memory)
+    }
+
+    fn publish<T: Element>(&self, from: &CudaBuffer<T>) -> Result<(CudaBuffer<T>, Vec<u8>)> {
+        let Target::Gpu(gpu) = &self.0.target else { return Err(not_published(&self.name())) };
+        self.grant(from.bytes() as usize)?;
+        let (address, handle) = gpu.alloc_apart(from.bytes() as usize)?;
+        let mut published = self.holding(address, from.len, Origin::Apart);
+        self.copy(from, &mut published)?;
+        self.synchronize()?;
+        Ok((published, handle))
+    }
+
+    fn open_published<T: Element>(&self, handle: &[u8], len: usize) -> Result<CudaBuffer<T>> {
+        let Target::Gpu(gpu) = &self.0.target else { return Err(not_published(&self.name())) };
+        match gpu.open_apart(handle)? {
+            Some(address) => Ok(self.holding(address, len, Origin::Opened)),
+            None => Err(not_published(&self.name())),
+        }
     }
 
     fn upload_from<T: Element>(&self, from: &HostBuffer<T>, to: &mut CudaBuffer<T>) -> Result<()> {

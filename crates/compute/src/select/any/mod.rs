@@ -152,6 +152,7 @@ pub(crate) trait Backend: Device {
     fn own<T: Element>(buffer: AnyBuffer<T>) -> Result<Self::Buffer<T>>;
     fn of<T: Element>(buffer: &AnyBuffer<T>) -> Result<&Self::Buffer<T>>;
     fn of_mut<T: Element>(buffer: &mut AnyBuffer<T>) -> Result<&mut Self::Buffer<T>>;
+    fn any<T: Element>(buffer: Self::Buffer<T>) -> AnyBuffer<T>;
     fn samples(samples: &AnySamples) -> Result<&Self::Samples>;
     fn ray_volume_of(volume: &AnyRayVolume) -> Result<&Self::RayVolume>;
 }
@@ -182,6 +183,10 @@ macro_rules! backend {
                     AnyBuffer::$backend(buffer) => Ok(buffer),
                     _ => Err(foreign()),
                 }
+            }
+
+            fn any<T: Element>(buffer: Self::Buffer<T>) -> AnyBuffer<T> {
+                AnyBuffer::$backend(buffer)
             }
 
             fn of_mut<T: Element>(buffer: &mut AnyBuffer<T>) -> Result<&mut Self::Buffer<T>> {
@@ -304,6 +309,17 @@ impl Transfer for AnyDevice {
 
     fn host_map<T: Element>(&self, memory: HostBuffer<T>) -> Result<HostBuffer<T>> {
         behind!(self, |device| device.host_map(memory))
+    }
+
+    fn publish<T: Element>(&self, from: &AnyBuffer<T>) -> Result<(AnyBuffer<T>, Vec<u8>)> {
+        behind!(self, |device: B| {
+            let (copy, handle) = device.publish(B::of(from)?)?;
+            Ok((B::any(copy), handle))
+        })
+    }
+
+    fn open_published<T: Element>(&self, handle: &[u8], len: usize) -> Result<AnyBuffer<T>> {
+        behind!(self, |device: B| Ok(B::any(device.open_published(handle, len)?)))
     }
 
     fn upload_from<T: Element>(&self, from: &HostBuffer<T>, to: &mut AnyBuffer<T>) -> Result<()> {

@@ -5,7 +5,7 @@ use super::ranges::Counts;
 use super::register::SpreadInput;
 use super::scales::Scales;
 use super::source::{ImageBlocks, PixelBlock};
-use super::supply;
+use super::supply::{self, strips};
 use crate::error::{RegisterError, Result, Role};
 use crate::search::distributed::{
     Halo, Held, List, Machine, Peer, Plan, Replicated, Strategy, StrategyKind,
@@ -183,30 +183,43 @@ impl<D: Device> Parts<'_, D> {
             StrategyKind::List(_) => Box::new(List::new(held, options.list)),
             StrategyKind::Peer(_) => Box::new(Peer::new(ranks, held)?),
             StrategyKind::Halo(_) => {
-                let whole = ranks.agree(self.whole::<P>())?;
+                let whole = self.whole::<P>()?;
                 Box::new(Halo::new(held, Arc::new(whole))?)
             }
         })
     }
 
-    /// The whole moving image in memory of the host.
+    /// The whole moving image in memory of the host that the device reads: once for all ranks of a machine, of which each reads some of it.
     fn whole<P: OfBlock>(&self) -> Result<HostBuffer<P>> {
         let dims = self.plan.moving_blocks.dims();
-        let mut whole = self.device.host_alloc::<P>(dims.iter().product())?;
-        // Some rows at a time, so that there is no second copy.
-        let rows = (STRIP / dims[0].max(1)).max(1);
-        let mut done = 0;
-        for z in 0..dims[2] {
-            for y in (0..dims[1]).step_by(rows) {
-                let size = [dims[0], rows.min(dims[1] - y), 1];
-                let strip =
-                    self.input.moving.read(self.scale, &Block { origin: [0, y, z], dims: size })?;
-                let strip = P::of(&strip);
-                whole[done..done + strip.len()].copy_from_slice(strip);
-                done += strip.len();
+        let len = dims.iter().product();
+        let (mut whole, [place, count]) = match self.ranks.size() {
+            1 => (self.device.host_alloc::<P>(len)?, [0, 1]),
+            _ => {
+                let shared = self.ranks.shared_memory::<P>(len)?;
+                (shared.memory, shared.share)
             }
+        };
+        // Some rows at a time, so that there is no second copy.
+        let strips = strips(&Block::whole(dims));
+        let mut read = || {
+            let mut done = 0;
+            for (number, strip) in strips.iter().enumerate() {
+                let here = done..done + strip.len();
+                done = here.end;
+                if number % count == place {
+                    let pixels = self.input.moving.read(self.scale, strip)?;
+                    whole[here].copy_from_slice(P::of(&pixels));
+                }
+            }
+            Ok::<_, RegisterError>(())
+        };
+        // All of it is there once all have read.
+        self.ranks.agree(read())?;
+        match self.ranks.size() {
+            1 => Ok(whole),
+            _ => Ok(self.ranks.agree(self.device.host_map(whole).map_err(RegisterError::from))?),
         }
-        Ok(whole)
     }
 }
 

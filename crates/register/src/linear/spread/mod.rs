@@ -22,5 +22,5 @@ mod tests;
 
 pub use objective::SpreadObjective;
 pub use options::{Placement, SpreadMemory, SpreadOptions, SpreadResult, SpreadScale};
-pub use register::{SpreadInput, register_spread};
+pub use register::{CoarseImages, SpreadInput, coarse_images, register_spread};
 pub use source::{ImageBlocks, PixelBlock};

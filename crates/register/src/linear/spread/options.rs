@@ -6,7 +6,6 @@ use crate::search::StageRecord;
 use crate::search::distributed::{Estimate, ListOptions, Machine, StrategyKind, Traffic};
 use crate::search::optimiser::OptimiserKind;
 use crate::similarity::Similarity;
-use crate::verdict::Verdict;
 use voxalign_compute::Dims;
 use voxalign_compute::ops::joint::{BlockRule, Halo, MOST_BINS, PixelsPerThread, Window};
 use voxalign_image::Affine;
@@ -56,7 +55,7 @@ pub struct SpreadScale {
     pub dims: [Dims; 2],
     /// The strategy that was taken.
     pub strategy: StrategyKind,
-    /// What the others would have taken; empty where one was given.
+    /// What each would take.
     pub estimates: Vec<Estimate>,
     /// The machine that was reckoned with.
     pub machine: Machine,
@@ -119,6 +118,6 @@ pub struct SpreadResult {
     pub costs: [f64; 2],
     /// How these scales were spread over ranks.
     pub scales: Vec<SpreadScale>,
-    /// The verdict; at the first rank.
-    pub verdict: Option<Verdict>,
+    /// The transform as the images at the coarse scale see it, with evidence and the verdict; at the first rank.
+    pub judged: Option<AffineResult>,
 }

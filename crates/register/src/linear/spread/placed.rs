@@ -49,15 +49,16 @@ pub(super) fn placed(
     options: &SpreadOptions,
 ) -> Result<Placed> {
     let halo = match options.placement {
-        Placement::Given(strategy) => {
-            return Ok(Placed { strategy, estimates: Vec::new() });
-        }
+        Placement::Given(strategy) => strategy.halo(),
         Placement::Auto(halo) => halo,
     };
     let dims = [&input.fixed.scales()[scales.fixed], &input.moving.scales()[scales.moving]]
         .map(|grid| grid.dims());
     let pixel = if input.moving.is_wide() { 2 } else { 1 };
     let estimates = estimates(machine, dims, pixel, map, (halo, options.blocks))?;
+    if let Placement::Given(strategy) = options.placement {
+        return Ok(Placed { strategy, estimates });
+    }
     match estimates.first().filter(|e| e.serves) {
         Some(first) => Ok(Placed { strategy: first.strategy, estimates }),
         None => Err(RegisterError::option(

@@ -19,7 +19,7 @@ use crate::search::pose::{Freedom, Model, Pose};
 use crate::search::stage::{Stage, begin};
 use crate::search::{Objective, StageRecord};
 use crate::similarity::{CostAndDerivatives, Formula};
-use crate::verdict::{Check, Remedy, Verdict};
+use crate::verdict::{Check, Remedy};
 use voxalign_compute::Device;
 use voxalign_compute::comm::Communicator;
 use voxalign_compute::ops::joint::Block;
@@ -31,6 +31,17 @@ const EXACT: [f64; 2] = [0.1, 0.02];
 
 /// A similarity, of counts and the number of columns.
 pub(super) type Cost = fn(&[f64], usize) -> CostAndDerivatives;
+
+/// Images that fit in memory.
+#[derive(Debug)]
+pub struct CoarseImages {
+    /// The fixed image.
+    pub fixed: Volume<f32>,
+    /// The moving image.
+    pub moving: Volume<f32>,
+    /// What counts of the fixed image, above 0.
+    pub fixed_mask: Option<Volume<f32>>,
+}
 
 /// Two images that are spread over ranks.
 #[derive(Clone, Copy)]
@@ -103,12 +114,12 @@ pub fn register_spread<D: Device>(
         .map(|p| (transform.apply(p) - start.apply(p)).norm())
         .into_iter()
         .fold(0.0, f64::max);
-    let verdict = match &whole {
+    let judged = match &whole {
         Some(_) => Some(judged(device, input, plan.whole, &options.affine, transform, costs)),
         None => None,
     };
-    let verdict = ranks.agree(verdict.transpose())?;
-    Ok(SpreadResult { transform, whole, stages, moved, costs, scales: spread_scales, verdict })
+    let judged = ranks.agree(judged.transpose())?;
+    Ok(SpreadResult { transform, whole, stages, moved, costs, scales: spread_scales, judged })
 }
 
 /// The result of the first rank and its transform, at every rank.
@@ -121,6 +132,17 @@ fn shared(
     ranks.broadcast(&mut numbers, 0)?;
     let row = |r: usize| std::array::from_fn(|c| numbers[4 * r + c]);
     Ok((whole, Affine::from_rows([row(0), row(1), row(2)])))
+}
+
+/// Both images and the mask of the fixed one at the scale at which they are searched as wholes: some million pixels, by which the result
+/// can be shown and scored.
+///
+/// # Errors
+/// What cannot be read; too little memory.
+pub fn coarse_images(input: SpreadInput<'_>) -> Result<CoarseImages> {
+    let plan = scales::plan(input.fixed.scales(), input.moving.scales());
+    let [fixed, moving] = images(input, plan.whole)?;
+    Ok(CoarseImages { fixed, moving, fixed_mask: mask(input, plan.whole.fixed)? })
 }
 
 /// Both images at the scale at which they are searched as wholes.
@@ -160,7 +182,7 @@ fn whole<D: Device>(
     register_affine(device, &pair, options, progress)
 }
 
-/// The verdict on the map of the finest scale, by the images at the coarse one.
+/// The map of the finest scale with its verdict, by the images at the coarse one.
 fn judged<D: Device>(
     device: &D,
     input: SpreadInput<'_>,
@@ -168,7 +190,7 @@ fn judged<D: Device>(
     options: &AffineOptions,
     transform: Affine,
     [before, after]: [f64; 2],
-) -> Result<Verdict> {
+) -> Result<AffineResult> {
     let options = AffineOptions {
         init: Init::Given(transform),
         search: Search::None,
@@ -179,7 +201,8 @@ fn judged<D: Device>(
     let change = after - before;
     let name = "change in cost at full resolution";
     let falls = Check::new(name, change, "at most 0", change <= 1e-9).or(Remedy::SmallerSearch);
-    Ok(found.verdict.with(Some(falls)))
+    let verdict = found.verdict.with(Some(falls));
+    Ok(AffineResult { verdict, ..found })
 }
 
 /// Poses are moved about the middle of the fixed image.
@@ -257,7 +280,11 @@ fn refine(
     stage.part("refine", 0.0, 1.0);
     let cost_start = objective.evaluate(&[model.affine(&pose)], false)?[0].cost;
     let steps = Until::Step(EXACT[usize::from(index + 1 == count)]).steps(side);
-    let found = stage.refine(objective, &[pose], freedom, steps)?;
+    let found = match options.affine.search.moves() {
+        true => stage.refine(objective, &[pose], freedom, steps)?,
+        // The start is scored as it is.
+        false => Vec::new(),
+    };
     let better = found.first().filter(|c| c.cost < cost_start);
     let (pose, cost_end) = better.map_or((pose, cost_start), |c| (c.pose, c.cost));
     let record = StageRecord {

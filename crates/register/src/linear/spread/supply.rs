@@ -23,7 +23,7 @@ pub(super) struct Images<'a> {
 }
 
 /// Strips of a block, some rows each.
-fn strips(block: &Block) -> Vec<Block> {
+pub(super) fn strips(block: &Block) -> Vec<Block> {
     let rows = (STRIP / block.dims[0].max(1)).max(1);
     block.chunks([block.dims[0], rows, 1])
 }

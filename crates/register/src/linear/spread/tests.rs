@@ -179,7 +179,8 @@ fn sections_are_aligned_and_the_bits_do_not_depend_on_ranks() {
         "{coarse} {:?}",
         alone.transform
     );
-    assert!(alone.verdict.as_ref().unwrap().good, "{:?}", alone.verdict);
+    let judged = alone.judged.as_ref().unwrap();
+    assert!(judged.verdict.good, "{:?}", judged.verdict);
     assert_eq!(alone.stages.len(), 2);
     let some = Halo::Pixels(40);
     for (ranks, strategy) in [

@@ -5,29 +5,51 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
-use voxalign_compute::Device;
 use voxalign_compute::comm::{CommError, Communicator, Result};
 use voxalign_compute::ops::joint::{
     BlockRule, Brick, FixedPointMap, Halo, JointRule, MovingBins, Pixel, Pixels, Window,
 };
+use voxalign_compute::{Device, HostBuffer};
 
 /// The moving block of every rank on its device, and reads of all of them by all.
 pub struct Peer<D: Device, P: Pixel> {
     held: Held<D, P>,
-    /// Those of all ranks.
-    moving: Vec<Arc<D::Buffer<P>>>,
+    others: Others<D, P>,
+}
+
+/// The moving blocks of all ranks.
+enum Others<D: Device, P: Pixel> {
+    /// On their devices.
+    Devices(Vec<Arc<D::Buffer<P>>>),
+    /// In memory that processes share, of devices without memory of their own.
+    Processes(Vec<HostBuffer<P>>),
+    /// On the devices of other processes of this machine; that of this one is its own.
+    Opened(Vec<D::Buffer<P>>),
 }
 
 impl<D: Device, P: Pixel> Peer<D, P> {
     /// With what a plan of [`StrategyKind::Peer`](super::StrategyKind::Peer) names. All ranks call it.
     ///
     /// # Errors
-    /// [`CommError::Unavailable`], at every rank, where ranks are not threads of one process.
-    pub fn new(ranks: &Communicator, held: Held<D, P>) -> Result<Self> {
+    /// At every rank, where ranks do not reach each other's memory: processes of several machines, GPUs that do not reach each other.
+    pub fn new(ranks: &Communicator, mut held: Held<D, P>) -> Result<Self> {
         // What others read has to be there.
         ranks.agree(held.device.synchronize().map_err(CommError::from))?;
-        let moving = exchange(ranks, &held.moving)?;
-        Ok(Self { held, moving })
+        let others = match one_process(ranks)? {
+            true => Others::Devices(exchange(ranks, &held.moving)?),
+            false if held.device.has_own_memory() => Others::Opened(opened(ranks, &mut held)?),
+            false => Others::Processes(shared(ranks, &held)?),
+        };
+        Ok(Self { held, others })
+    }
+
+    /// The pixels of a rank.
+    fn of(&self, rank: usize) -> Pixels<'_, D> {
+        match &self.others {
+            Others::Devices(all) => Pixels::on_device::<P>(&*all[rank]),
+            Others::Processes(all) => Pixels::on_host(&all[rank]),
+            Others::Opened(all) => Pixels::on_device::<P>(&all[rank]),
+        }
     }
 }
 
@@ -67,8 +89,8 @@ impl<D: Device, P: Pixel> Strategy for Peer<D, P> {
         let plan = &self.held.plan;
         let dims = plan.moving_blocks.dims();
         let mut bricks = vec![self.held.own()];
-        for (rank, moving) in self.moving.iter().enumerate().filter(|&(r, _)| r != plan.rank) {
-            let brick = Brick::new(plan.moving_of(rank), dims, Pixels::on_device::<P>(&**moving));
+        for rank in (0..ranks.size()).filter(|&rank| rank != plan.rank) {
+            let brick = Brick::new(plan.moving_of(rank), dims, self.of(rank));
             bricks.push(brick.within(plan.moving_blocks.cells(rank)));
         }
         with_bricks(ranks, &self.held, rule, table, &bricks)
@@ -88,6 +110,67 @@ fn process() -> u64 {
     *PROCESS
 }
 
+/// Whether all ranks are threads of one process.
+fn one_process(ranks: &Communicator) -> Result<bool> {
+    let all = ranks.all_gather(&[process()])?;
+    Ok(all.iter().all(|other| other[..] == [process()]))
+}
+
+fn unreachable() -> CommError {
+    CommError::Unavailable(
+        "ranks read each other's memory where they are threads of one process with devices of one kind, or processes of one machine; \
+         use the strategy halo or list"
+            .into(),
+    )
+}
+
+fn one_machine(ranks: &Communicator) -> Result<()> {
+    let alike = ranks.machines()?.iter().all(|&machine| machine == 0);
+    ranks.agree(if alike { Ok(()) } else { Err(unreachable()) })
+}
+
+/// The moving blocks of all processes of a machine, on their GPUs; the own one moves to memory that others open.
+fn opened<D: Device, P: Pixel>(
+    ranks: &Communicator,
+    held: &mut Held<D, P>,
+) -> Result<Vec<D::Buffer<P>>> {
+    one_machine(ranks)?;
+    let published = ranks.agree(held.device.publish(&held.moving).map_err(CommError::from));
+    let (own, handle) = published?;
+    held.moving = Arc::new(own);
+    let handles = ranks.all_gather(&handle)?;
+    let open = |(rank, handle): (usize, &Vec<u8>)| match rank == held.plan.rank {
+        // In its place.
+        true => held.device.alloc::<P>(0),
+        false => held.device.open_published(handle, held.plan.moving_of(rank).len()),
+    };
+    let all = handles.iter().enumerate().map(|handle| Ok(open(handle)?)).collect::<Result<_>>();
+    ranks.agree(all)
+}
+
+/// The moving blocks of all processes of a machine, in memory that they share.
+fn shared<D: Device, P: Pixel>(
+    ranks: &Communicator,
+    held: &Held<D, P>,
+) -> Result<Vec<HostBuffer<P>>> {
+    one_machine(ranks)?;
+    let mut all = Vec::with_capacity(ranks.size());
+    for rank in 0..ranks.size() {
+        let mut block = ranks.shared_memory::<P>(held.plan.moving_of(rank).len())?;
+        let is_shared = block.share[1] == ranks.size();
+        ranks.agree(if is_shared { Ok(()) } else { Err(unreachable()) })?;
+        if rank == held.plan.rank {
+            let pixels = held.device.download(&held.moving).map_err(CommError::from);
+            let copied = pixels.map(|pixels| block.memory.copy_from_slice(&pixels));
+            ranks.agree(copied)?;
+        } else {
+            ranks.agree(Ok::<_, CommError>(()))?;
+        }
+        all.push(block.memory);
+    }
+    Ok(all)
+}
+
 /// Gives all ranks what each of them has, where they share memory.
 fn exchange<T: Any + Send + Sync>(ranks: &Communicator, own: &Arc<T>) -> Result<Vec<Arc<T>>> {
     let key = {
@@ -104,9 +187,7 @@ fn exchange<T: Any + Send + Sync>(ranks: &Communicator, own: &Arc<T>) -> Result<
             _ => None,
         };
         let all: Option<Vec<Arc<T>>> = keys.iter().map(of).collect();
-        let elsewhere = "ranks read each other's memory where they are threads of one process with devices of one kind; \
-                         use the strategy halo or list";
-        ranks.agree(all.ok_or_else(|| CommError::Unavailable(elsewhere.into())))
+        ranks.agree(all.ok_or_else(unreachable))
     });
     shelf().remove(&key);
     found

@@ -33,6 +33,15 @@ impl StrategyKind {
             Self::Streamed => "stream",
         }
     }
+
+    /// The pixels around a block that its rank has as well; of a kind without blocks those of all others.
+    #[must_use]
+    pub fn halo(&self) -> Halo {
+        match self {
+            Self::Halo(halo) | Self::List(halo) | Self::Peer(halo) => *halo,
+            Self::Replicated | Self::Streamed => Halo::default(),
+        }
+    }
 }
 
 /// What a rank has to have in memory, pixels.

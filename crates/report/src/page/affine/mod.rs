@@ -4,7 +4,7 @@ pub(crate) mod evidence;
 pub(crate) mod stages;
 
 use super::comparison::{FIXED_AND_MOVING, comparison};
-use super::{Heading, Page, course, pair, words};
+use super::{Heading, Page, course, distributed, pair, words};
 use crate::draw::studio::{Images, Studio};
 use crate::error::Result;
 use crate::record::{Figure, RunRecord};
@@ -74,6 +74,7 @@ pub fn render(report: &AffineReport<'_>) -> Result<String> {
     page.add("Evidence", evidence::section(record));
     page.add("Cost", course::search(&record.stages, record.parameters.get("cost")));
     page.add("", stages::choice(record));
+    page.add("Blocks and ranks", distributed::section(record));
     page.add("", words::landmarks(record));
     page.add("", words::figures(record));
     Ok(page.finish(record, &Heading::of_pair(record, kind)))

@@ -101,6 +101,7 @@ fn result() -> PoseResult {
 
 fn record() -> PoseRecord {
     let input = InputRecord {
+        sha256_of: None,
         role: "ct".to_owned(),
         path: "/data/<ct>.nii".to_owned(),
         sha256: String::new(),

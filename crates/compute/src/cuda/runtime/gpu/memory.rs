@@ -348,6 +348,53 @@ impl Gpu {
         }
     }
 
+    /// Memory apart from the pool, which other processes of the machine can open, and by what they do.
+    pub(in crate::cuda) fn alloc_apart(&self, bytes: usize) -> Result<(u64, Vec<u8>)> {
+        self.bind()?;
+        let mut address = 0;
+        self.with_room(Some(bytes as u64), "allocation", || {
+            // SAFETY: the pointer is valid; zero bytes are not asked for.
+            unsafe { sys::cuMemAlloc_v2(&raw mut address, bytes.max(1)) }
+        })?;
+        let mut handle = sys::CUipcMemHandle { reserved: [0; 64] };
+        // SAFETY: the pointer is valid, the memory was made just now.
+        let code = unsafe { sys::cuIpcGetMemHandle(&raw mut handle, address) };
+        if let Err(refused) = self.checked(code, "memory for other processes") {
+            self.free_apart(address);
+            return Err(refused);
+        }
+        Ok((address, handle.reserved.iter().map(|&byte| byte as u8).collect()))
+    }
+
+    /// Memory of another process; none where that is no handle.
+    pub(in crate::cuda) fn open_apart(&self, handle: &[u8]) -> Result<Option<u64>> {
+        self.bind()?;
+        let Ok(bytes) = <[u8; 64]>::try_from(handle) else { return Ok(None) };
+        let handle = sys::CUipcMemHandle { reserved: bytes.map(|byte| byte as _) };
+        let mut address = 0;
+        let flags = sys::CUipcMem_flags::CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS as u32;
+        // SAFETY: the pointer is valid; a handle that is none is refused.
+        let code = unsafe { sys::cuIpcOpenMemHandle_v2(&raw mut address, handle, flags) };
+        self.checked(code, "memory of another process").map(|()| Some(address))
+    }
+
+    pub(in crate::cuda) fn free_apart(&self, address: u64) {
+        // Nothing can be done about an error here.
+        // SAFETY: the address came from `alloc_apart` and is given back once.
+        unsafe {
+            let _ = sys::cuCtxSetCurrent(self.context.handle);
+            let _ = sys::cuMemFree_v2(address);
+        }
+    }
+
+    pub(in crate::cuda) fn close_apart(&self, address: u64) {
+        // SAFETY: the address came from `open_apart` and is given back once.
+        unsafe {
+            let _ = sys::cuCtxSetCurrent(self.context.handle);
+            let _ = sys::cuIpcCloseMemHandle(address);
+        }
+    }
+
     /// Bytes that the pool holds of the GPU.
     pub(in crate::cuda) fn reserved(&self) -> Option<u64> {
         self.bind().ok()?;
