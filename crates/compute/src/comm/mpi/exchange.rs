@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use mpi_sys as ffi;
 
 use super::Mpi;
-use crate::comm::error::Result;
+use crate::comm::error::{CommError, Result};
 use crate::error::ComputeError;
 
 impl Mpi {
