@@ -1,8 +1,9 @@
 //! The times of strategies over angles, at one of the ranks.
 
 use super::needs::plan;
-use super::scene::{Depth, Scene};
+use super::scene::{Scene, Spent};
 use super::sectors::transactions;
+use super::texture::Depth;
 use super::variants::{Group, Variant, WindowName};
 use crate::Host;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::time::Instant;
 use voxalign_compute::comm::{Clock, Communicator, Operation};
 use voxalign_compute::ops::joint::{JointRule, PixelsPerThread};
 use voxalign_compute::{Device, HostBuffer};
-use voxalign_jobs::{Error, Result, check};
+use voxalign_jobs::{Error, Level, Result, check};
 use voxalign_register::search::distributed::{
     Halo, Held, JointSums, List, Peer, Plan, Replicated, Strategy, StrategyKind, Traffic,
 };
@@ -131,11 +132,13 @@ enum Sharing<D: Device, P: Depth> {
 impl<D: Device, P: Depth> Sharing<D, P> {
     fn new(ranks: &Communicator, device: &D, plan: Plan, job: &Job<'_, P>) -> Result<Self> {
         let held = || -> Result<_> {
-            let fixed = job.scene.fixed_block::<P, D>(device, &plan.fixed)?;
-            let moving = job.scene.moving_block::<P, D>(device, &plan.moving)?;
-            Ok(Held::new(device.clone(), plan, fixed, moving)?)
+            let mut spent = Spent::default();
+            let fixed = job.scene.fixed_block::<P, D>(device, &plan.fixed, &mut spent)?;
+            let moving = job.scene.moving_block::<P, D>(device, &plan.moving, &mut spent)?;
+            Ok((Held::new(device.clone(), plan, fixed, moving)?, spent))
         };
-        let held = ranks.agree(held())?;
+        let (held, spent) = ranks.agree(held())?;
+        say(ranks, spent, job)?;
         Ok(match plan.kind() {
             // Nothing is streamed here.
             StrategyKind::Replicated | StrategyKind::Streamed => {
@@ -162,6 +165,20 @@ impl<D: Device, P: Depth> Sharing<D, P> {
             }
         }
     }
+}
+
+/// Tells what the slowest rank needed to have its images.
+fn say<P: Depth>(ranks: &Communicator, spent: Spent, job: &Job<'_, P>) -> Result<()> {
+    let mut seconds = [spent.making, spent.uploading];
+    ranks.all_reduce_max(&mut seconds)?;
+    if ranks.is_first() {
+        let [making, uploading] = seconds;
+        let text = format!(
+            "images of the slowest rank: made in {making:.3} s, brought to its device in {uploading:.3} s"
+        );
+        job.host.tell(Level::Verbose, &text.into());
+    }
+    Ok(())
 }
 
 /// A rank that measures.

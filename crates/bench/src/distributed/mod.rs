@@ -13,6 +13,7 @@ mod sectors;
 mod sheets;
 #[cfg(test)]
 mod tests;
+mod texture;
 mod variants;
 
 pub(crate) use args::DistributedArgs;
@@ -24,8 +25,10 @@ use crew::Crew;
 use measure::{Expected, Found, Job, at_rank};
 use needs::needs;
 use results::{MemoryRow, Results};
-use scene::{Depth, Scene};
+use scene::Scene;
 use std::sync::Arc;
+use std::time::Instant;
+use texture::Depth;
 use variants::{Extent, Group, Strategy, Wanted, words};
 use voxalign_compute::comm::Launch;
 use voxalign_compute::{HostBuffer, Transfer};
@@ -235,16 +238,29 @@ impl<P: Depth> Bench<'_, P> {
         if let Some(whole) = &self.whole {
             return Ok(Arc::clone(whole));
         }
+        let start = Instant::now();
         let mut whole = self.crew.device()?.host_alloc::<P>(scene.dims().iter().product())?;
-        scene.whole(&mut whole);
+        let reserved = Instant::now();
+        scene.whole(&mut whole)?;
+        let (memory, making) = (reserved - start, reserved.elapsed());
+        let text = format!(
+            "the whole moving image on the host: memory in {:.3} s, made in {:.3} s",
+            memory.as_secs_f64(),
+            making.as_secs_f64()
+        );
+        self.tell(Level::Verbose, text);
         let whole = Arc::new(whole);
         self.whole = Some(Arc::clone(&whole));
         Ok(whole)
     }
 
     fn say(&self, text: String) {
+        self.tell(Level::Normal, text);
+    }
+
+    fn tell(&self, level: Level, text: String) {
         if self.crew.is_first() {
-            self.host.tell(Level::Normal, &text.into());
+            self.host.tell(level, &text.into());
         }
     }
 }

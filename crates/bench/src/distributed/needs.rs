@@ -1,7 +1,8 @@
 //! What strategies have in memory, before anything is allocated.
 
 use super::crew::Needs;
-use super::scene::{Depth, Scene};
+use super::scene::Scene;
+use super::texture::Depth;
 use super::variants::Group;
 use voxalign_compute::ops::joint::{Block, BlockRule, Sending};
 use voxalign_jobs::Result;
