@@ -89,9 +89,11 @@ pub(crate) struct DistributedArgs {
     /// Streams of `list`; the first is the usual number
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "4,1,2,8", value_parser = streams)]
     streams: Vec<usize>,
-    /// Pixels of a thread of a GPU; the first are the usual ones [default: 4x4,1,4x2,32x32, and 1 on the CPU, whose
-    /// times do not depend on it]
-    #[arg(long, value_name = "1|4x2|4x4|32x32,...", value_delimiter = ',')]
+    /// Pixels of a thread of a GPU, and how they lie; the first are the usual ones. 1, 4x2, 4x4, 32x32: neighbours, with
+    /// the threads of a warp along x; 4x4-column: along y; 4x4-tile and 4x4-tall: warps of 8x4 and of 4x8 pixels at
+    /// every step; auto: one of 4x4, 4x4-tile and 4x4-tall, by the angle [default: auto and all others, auto with the usual
+    /// variants, and 1 on the CPU, whose times do not depend on it]
+    #[arg(long, value_name = "auto|1|4x2|4x4|...,...", value_delimiter = ',')]
     pixels_per_thread: Vec<Side>,
     /// Windows over the moving bins
     #[arg(
@@ -266,15 +268,14 @@ impl DistributedArgs {
     }
 
     fn sides(&self, gpu: bool, extent: Extent) -> Vec<PixelsPerThread> {
-        use PixelsPerThread::{FourByFour, FourByTwo, One, Square32};
         if !self.pixels_per_thread.is_empty() {
             return distinct(&self.pixels_per_thread.iter().map(|s| s.0).collect::<Vec<_>>());
         }
         match (gpu, extent) {
-            (true, Extent::All) => vec![FourByFour, One, FourByTwo, Square32],
-            (true, Extent::Usual) => vec![FourByFour],
+            (true, Extent::All) => PixelsPerThread::ALL.to_vec(),
+            (true, Extent::Usual) => vec![PixelsPerThread::Auto],
             // For the transactions alone.
-            (false, _) => vec![One],
+            (false, _) => vec![PixelsPerThread::One],
         }
     }
 

@@ -91,6 +91,8 @@ pub(super) struct Point {
     /// Its number in the group.
     pub(super) variant: usize,
     pub(super) degrees: f64,
+    /// What was taken under the rotation.
+    pub(super) pixels_per_thread: PixelsPerThread,
     /// Of each run, that of the slowest rank.
     pub(super) seconds: Vec<f64>,
     pub(super) traffic: Traffic,
@@ -240,6 +242,7 @@ impl<D: Device, P: Depth> Rank<'_, D, P> {
         found.points.push(Point {
             variant,
             degrees,
+            pixels_per_thread: rule.pixels_per_thread.under(&rule.map),
             seconds,
             traffic,
             transactions,
@@ -319,7 +322,7 @@ impl<D: Device, P: Depth> Rank<'_, D, P> {
 
     /// The transactions of all ranks.
     fn transactions(&mut self, rule: &JointRule) -> Result<[i64; 2]> {
-        let pixels = rule.pixels_per_thread;
+        let pixels = rule.pixels_per_thread.under(&rule.map);
         if let Some((_, known)) = self.known.iter().find(|(p, _)| *p == pixels) {
             return Ok(*known);
         }

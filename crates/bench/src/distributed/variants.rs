@@ -35,17 +35,10 @@ impl FromStr for Side {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let named = |p: &PixelsPerThread| side(*p) == text;
+        let named = |p: &PixelsPerThread| p.name() == text;
         let found = PixelsPerThread::ALL.into_iter().find(named).map(Side);
-        found.ok_or_else(|| "use 1, 4x2, 4x4 or 32x32".into())
-    }
-}
-
-/// The name of the pixels of a thread.
-pub(super) fn side(pixels: PixelsPerThread) -> String {
-    match pixels.sides() {
-        [1, 1] => "1".into(),
-        [x, y] => format!("{x}x{y}"),
+        let all = PixelsPerThread::ALL.map(PixelsPerThread::name).join(", ");
+        found.ok_or_else(|| format!("use one of {all}"))
     }
 }
 
@@ -202,7 +195,7 @@ impl Wanted {
             for (k, &pixels) in self.pixels_per_thread.iter().enumerate().take(sides) {
                 let mut name = group.name() + about;
                 if k > 0 {
-                    name += &format!(", {} per thread", side(pixels));
+                    name += &format!(", {} per thread", pixels.name());
                 }
                 group.variants.push(Variant {
                     strategy: group.strategy(),
@@ -257,7 +250,7 @@ mod tests {
         let variants: Vec<_> = groups.iter().flat_map(|g| &g.variants).collect();
         let names: BTreeSet<_> = variants.iter().map(|v| &v.name).collect();
         // By pixels of a thread, of the first halo alone; halos; lists.
-        assert_eq!(names.len(), 2 * (4 + 4 + 1 + 1 + 4 + 6 + 4));
+        assert_eq!(names.len(), 2 * (8 + 8 + 1 + 1 + 8 + 6 + 8));
         assert_eq!(names.len(), variants.len());
         assert_eq!(variants.iter().filter(|v| v.usual).count(), 2 * 6);
         let one = wanted.groups(1);
@@ -271,7 +264,7 @@ mod tests {
     #[test]
     fn sides_are_named() {
         for pixels in PixelsPerThread::ALL {
-            assert_eq!(side(pixels).parse(), Ok(Side(pixels)));
+            assert_eq!(pixels.name().parse(), Ok(Side(pixels)));
         }
         assert!("2x2".parse::<Side>().is_err());
     }

@@ -12,7 +12,7 @@ use crate::support::Results;
 const WINDOWS: [Window; 2] = [Window::Plain, Window::Cubic];
 
 /// Fixed and moving sizes that are odd, tiny, flat, and of more pixels than a block of threads has.
-const SIZES: [(Dims, Dims); 8] = [
+const SIZES: [(Dims, Dims); 9] = [
     ([1, 1, 1], [1, 1, 1]),
     ([3, 2, 1], [2, 5, 1]),
     ([37, 23, 1], [40, 19, 1]),
@@ -21,6 +21,7 @@ const SIZES: [(Dims, Dims); 8] = [
     ([17, 1, 1], [1, 17, 1]),
     ([13, 9, 7], [11, 12, 6]),
     ([5, 5, 1], [7, 6, 3]),
+    ([9, 150, 1], [140, 12, 1]),
 ];
 
 /// Angles, scales and shifts: the last leaves the image.
@@ -76,7 +77,7 @@ fn each_case<P: Pixel + TryFrom<u32>>(mut work: impl FnMut(&Pair<P>, &JointRule,
             let map = turned(&pair, angle, scale, shift);
             for window in WINDOWS {
                 let mut rule = pair.rule(map, [2, 16, 31, 128][(s + m) % 4], window);
-                rule.pixels_per_thread = PixelsPerThread::ALL[(s + m) % 4];
+                rule.pixels_per_thread = PixelsPerThread::ALL[(s + m) % PixelsPerThread::ALL.len()];
                 rule.most_at_once = [1 << 20, 1, 7, 100, 1000][(s + m) % 5];
                 for slopes in [false, true] {
                     if window == Window::Plain && slopes {

@@ -39,6 +39,7 @@ mod lent;
 mod map;
 mod messages;
 mod slopes;
+mod walk;
 
 use voxalign_compute_macros::forwarded;
 
@@ -57,6 +58,7 @@ pub use map::{COORDINATE_BITS, FixedPointMap, MAP_BITS, MOST_PIXELS, PIXEL};
 pub use messages::{Collect, MessageLayout, Outbox, Sending};
 pub use slopes::JointSlopes;
 pub(crate) use slopes::{LOW_BITS, NUMBERS, add_split, moment};
+pub use walk::{PixelsPerThread, Walk};
 
 /// The largest number of a table of slopes, in size; what is beyond is held there.
 pub const MOST_SLOPE: i32 = 1 << 22;
@@ -81,36 +83,6 @@ pub struct JointRule {
     /// The most samples between two additions of counters of 32 bits to those of 64 bits; what is not safe is reduced. Bits do
     /// not depend on it.
     pub most_at_once: u32,
-}
-
-/// The pixels that a thread of a GPU takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum PixelsPerThread {
-    /// One.
-    One,
-    /// Four along x, two along y.
-    FourByTwo,
-    /// Four along x and y.
-    #[default]
-    FourByFour,
-    /// 32 along x and y.
-    Square32,
-}
-
-impl PixelsPerThread {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::One, Self::FourByTwo, Self::FourByFour, Self::Square32];
-
-    /// The pixels along x and y.
-    #[must_use]
-    pub fn sides(self) -> [usize; 2] {
-        match self {
-            Self::One => [1, 1],
-            Self::FourByTwo => [4, 2],
-            Self::FourByFour => [4, 4],
-            Self::Square32 => [32, 32],
-        }
-    }
 }
 
 impl JointRule {
