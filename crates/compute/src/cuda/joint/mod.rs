@@ -5,11 +5,12 @@ pub(in crate::cuda) mod messages;
 use std::sync::LazyLock;
 
 use super::{Cuda, CudaBuffer, Shape};
+use crate::Dims;
 use crate::cuda::declare::{In, Out};
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::Result;
 use crate::ops::joint::{
-    Block, Brick, CUT, FixedPart, Joint, JointRule, MessageLayout, NUMBERS, Sending, Walk, Window,
+    Block, Brick, CUT, FixedPart, Joint, JointRule, Messages, NUMBERS, Sending, Walk, Window,
     check_bricks, check_fixed, check_rule,
 };
 
@@ -61,9 +62,13 @@ plain! {
 }
 
 plain! {
-    /// How threads share the pixels of a tile: the lanes of a warp and the warps of a block along x, the pixels of a tile, from a thread to the
+    /// How threads share the pixels of a tile: what exact coordinates change by from a pixel of a thread to its next along x, the lanes of a warp and the warps of a block along x, the pixels of a tile, from a thread to the
     /// next, from a pixel of a thread to its next, and the pixels of a thread.
     struct JointWalk {
+        step: [i64; 3],
+        tiles: u64,
+        across: u32,
+        down: u32,
         lanes: u32,
         warps: u32,
         tile: [u32; 2],
@@ -138,13 +143,21 @@ impl JointMap {
 }
 
 impl JointWalk {
-    /// That of blocks of so many warps.
-    fn new(walk: &Walk, warps: usize) -> Self {
+    /// That of blocks of so many warps in a part of these sizes.
+    fn new(rule: &JointRule, part: Dims, warps: usize) -> Self {
+        let walk = rule.pixels_per_thread.walk(&rule.map);
+        let tile = walk.tile(warps);
+        let (across, down) = (part[0].div_ceil(tile[0]), part[1].div_ceil(tile[1]));
         let of = |pair: [usize; 2]| pair.map(|n| n as u32);
+        let next = walk.between_pixels(warps)[0] as i64;
         Self {
+            step: [0, 1, 2].map(|r| next * rule.map.matrix[r][0]),
+            tiles: (across * down * part[2]) as u64,
+            across: across as u32,
+            down: down as u32,
             lanes: walk.lanes[0] as u32,
             warps: (walk.threads(warps)[0] / walk.lanes[0]) as u32,
-            tile: of(walk.tile(warps)),
+            tile: of(tile),
             apart: of(walk.between_threads()),
             next: of(walk.between_pixels(warps)),
             sides: of(walk.sides),
@@ -254,11 +267,8 @@ impl Joint for Cuda {
             _ => Some(self.upload_vec(all.iter().flat_map(JointBrick::words).collect())?),
         };
         let threads = if table.is_some() { SUMMING } else { COUNTING };
-        let walk = rule.pixels_per_thread.walk(&rule.map);
-        let (tile, walk) =
-            (walk.tile(threads / Walk::LANES), JointWalk::new(&walk, threads / Walk::LANES));
-        let [x, y, z] = fixed.part.dims;
-        let tiles = x.div_ceil(tile[0]) * y.div_ceil(tile[1]) * z;
+        let walk = JointWalk::new(rule, fixed.part.dims, threads / Walk::LANES);
+        let tiles = walk.tiles as usize;
         let shape = Shape::blocks(tiles.min(WAVES * self.multiprocessors()), threads as u32);
         let (map, bins, part) =
             (JointMap::new(rule), JointBins::new(rule, wide), JointPart::new(fixed));
@@ -316,14 +326,12 @@ impl Joint for Cuda {
     fn joint_receive(
         &self,
         rule: &JointRule,
-        layout: MessageLayout,
-        words: &CudaBuffer<u32>,
-        count: usize,
+        messages: &Messages<'_, Self>,
         brick: &Brick<'_, Self>,
         table: Option<&CudaBuffer<i32>>,
         out: &mut CudaBuffer<i64>,
     ) -> Result<()> {
-        self.receive(rule, layout, (words, count), brick, table, out)
+        self.receive(rule, messages, brick, table, out)
     }
 }
 

@@ -1,8 +1,10 @@
 //! Messages: samples whose moving pixels another rank has.
 
+use voxalign_compute_macros::forwarded;
+
 use super::{Block, Decomposition, JointRule};
-use crate::device::Memory;
-use crate::error::{ComputeError, Result, check_len};
+use crate::device::{DeviceBuffer, Memory};
+use crate::error::{ComputeError, Result, check_len, check_part};
 use crate::host::zeroed;
 
 /// How the numbers of messages lie in memory. A message is a fixed bin and the coordinates of a sample, two where the moving image has one plane
@@ -37,6 +39,40 @@ pub enum Collect {
     /// pixels for each rank.
     #[default]
     Atomic,
+}
+
+/// Messages in memory: some of those that there is room for.
+#[derive(Debug)]
+#[forwarded]
+pub struct Messages<'a, D: Memory> {
+    /// The memory.
+    pub words: &'a D::Buffer<u32>,
+    /// How the numbers of messages lie there.
+    pub layout: MessageLayout,
+    /// The messages that there is room for.
+    pub room: usize,
+    /// The place of the first of these messages.
+    pub first: usize,
+    /// How many they are.
+    pub count: usize,
+}
+
+impl<'a, D: Memory> Messages<'a, D> {
+    /// One list of messages that fills the memory.
+    #[must_use]
+    pub fn list(words: &'a D::Buffer<u32>, layout: MessageLayout, count: usize) -> Self {
+        Self { words, layout, room: count, first: 0, count }
+    }
+}
+
+/// Checks that messages are where they are said to be.
+pub(crate) fn check_messages<D: Memory>(
+    rule: &JointRule,
+    messages: &Messages<'_, D>,
+) -> Result<()> {
+    let Messages { words, layout, room, first, count } = *messages;
+    check_len("messages", layout.words(room, rule.axes()), words.len())?;
+    check_part(room, first, count)
 }
 
 /// Where messages go.
@@ -147,6 +183,17 @@ impl<D: Memory> Outbox<D> {
             counts: device.alloc(sending.owners.ranks())?,
             scratch: device.alloc(sending.scratch())?,
         })
+    }
+
+    /// The messages for a rank, in a number and from a place that are known.
+    #[must_use]
+    pub fn messages<'a>(
+        &'a self,
+        sending: &Sending,
+        [first, count]: [usize; 2],
+    ) -> Messages<'a, D> {
+        let (layout, room) = (sending.layout, sending.room());
+        Messages { words: &self.words, layout, room, first, count }
     }
 
     /// The messages for each rank as bytes to be sent: for each rank the words of one list.

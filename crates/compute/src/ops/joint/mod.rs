@@ -55,7 +55,8 @@ pub use blocks::{Block, BlockRule, Decomposition, Halo, cells};
 pub use lent::{Brick, FixedPart, Lend, Pixels};
 pub(crate) use map::CUT;
 pub use map::{COORDINATE_BITS, FixedPointMap, MAP_BITS, MOST_PIXELS, PIXEL};
-pub use messages::{Collect, MessageLayout, Outbox, Sending};
+pub(crate) use messages::check_messages;
+pub use messages::{Collect, MessageLayout, Messages, Outbox, Sending};
 pub use slopes::JointSlopes;
 pub(crate) use slopes::{LOW_BITS, NUMBERS, add_split, moment};
 pub use walk::{PixelsPerThread, Walk};
@@ -194,18 +195,16 @@ pub trait Joint: Memory {
         scratch: &mut Self::Buffer<u32>,
     ) -> Result<()>;
 
-    /// Adds the samples of `count` messages that are in one list in `words`, all in the cells of the brick, as [`joint_add`](Self::joint_add) does.
-    /// A message whose cell is not in the brick adds nothing.
+    /// Adds the samples of messages, all in the cells of the brick, as [`joint_add`](Self::joint_add) does. A message whose cell is not in the brick
+    /// adds nothing. The messages may be in the memory of another device of this kind, which has to be done with them, and whose owner may not change
+    /// them meanwhile.
     ///
     /// # Errors
-    /// As [`joint_add`](Self::joint_add).
-    #[allow(clippy::too_many_arguments)]
+    /// As [`joint_add`](Self::joint_add); messages in memory that this device does not reach, which it says also of a list of no messages.
     fn joint_receive(
         &self,
         rule: &JointRule,
-        layout: MessageLayout,
-        words: &Self::Buffer<u32>,
-        count: usize,
+        messages: &Messages<'_, Self>,
         brick: &Brick<'_, Self>,
         table: Option<&Self::Buffer<i32>>,
         out: &mut Self::Buffer<i64>,

@@ -1,10 +1,8 @@
 //! Direct reads of the memory of the device that has the pixels.
 
+use super::shared::exchange;
 use super::{Held, JointSums, Plan, Strategy, StrategyKind, with_bricks};
-use std::any::Any;
-use std::collections::HashMap;
-use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use voxalign_compute::Device;
 use voxalign_compute::comm::{CommError, Communicator, Result};
 use voxalign_compute::ops::joint::{
@@ -73,41 +71,4 @@ impl<D: Device, P: Pixel> Strategy for Peer<D, P> {
         }
         with_bricks(ranks, &self.held, rule, table, &bricks)
     }
-}
-
-type Shelf = HashMap<u64, Arc<dyn Any + Send + Sync>>;
-
-fn shelf() -> MutexGuard<'static, Shelf> {
-    static SHELF: LazyLock<Mutex<Shelf>> = LazyLock::new(Mutex::default);
-    SHELF.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A number that this process alone has.
-fn process() -> u64 {
-    static PROCESS: LazyLock<u64> = LazyLock::new(|| RandomState::new().build_hasher().finish());
-    *PROCESS
-}
-
-/// Gives all ranks what each of them has, where they share memory.
-fn exchange<T: Any + Send + Sync>(ranks: &Communicator, own: &Arc<T>) -> Result<Vec<Arc<T>>> {
-    let key = {
-        let mut shelf = shelf();
-        let key = (0..).find(|key| !shelf.contains_key(key)).unwrap_or(u64::MAX);
-        shelf.insert(key, Arc::clone(own) as Arc<dyn Any + Send + Sync>);
-        key
-    };
-    let found = ranks.all_gather(&[process(), key]).and_then(|keys| {
-        let of = |key: &Vec<u64>| match key[..] {
-            [other, key] if other == process() => {
-                shelf().get(&key).cloned().and_then(|found| found.downcast().ok())
-            }
-            _ => None,
-        };
-        let all: Option<Vec<Arc<T>>> = keys.iter().map(of).collect();
-        let elsewhere = "ranks read each other's memory where they are threads of one process with devices of one kind; \
-                         use the strategy halo or list";
-        ranks.agree(all.ok_or_else(|| CommError::Unavailable(elsewhere.into())))
-    });
-    shelf().remove(&key);
-    found
 }
