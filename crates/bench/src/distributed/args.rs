@@ -2,13 +2,14 @@
 
 use super::scene::Scene;
 use super::variants::{Extent, Side, Strategy, Wanted, WindowName};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use std::path::PathBuf;
 use std::str::FromStr;
 use voxalign_compute::ops::joint::PixelsPerThread;
 use voxalign_compute::select::DeviceChoice;
 use voxalign_jobs::machine::{Running, from_environment};
 use voxalign_jobs::{Error, Result};
+use voxalign_population::atlas::Bytes;
 
 /// Arguments of `voxalign bench distributed`.
 #[derive(Debug, Clone, Args)]
@@ -26,8 +27,11 @@ device. `halo` reads what its device lacks from host memory; a larger halo (--ha
 block on each side; 0 is the one pixel that interpolation needs) spares some of it. `list` sends
 samples to the rank that has their pixels, chunk after chunk, on several streams; its variants differ
 from the first in one thing each: arrays of structures, messages compacted by a second pass, the order
-of the chunks, --streams and --chunks. `peer` reads the memory of other devices. With one rank there
-is the baseline alone.
+of the chunks, --streams and --chunks. Its messages are read where they were collected, by ranks of one
+process whose devices reach each other; one variant sends them through the host, as processes do. `peer`
+reads the memory of other devices. `stream` keeps nothing on devices: chunks of both images are made and
+brought there at every evaluation, whose time has that of making them. With one rank there are the
+baseline and `stream` alone.
 
 A time is the mean of --repeats evaluations after one that is not counted, of the slowest rank, by the
 clock of the host. Samples, remote reads, messages and bytes are counted as they happen. Transactions
@@ -41,14 +45,16 @@ computing is the rest.
 
 Ranks are threads of this process: on the CPU one thread each, on GPUs rank k has GPU k, and where
 there are fewer GPUs than ranks several share one. Under mpirun (a build with MPI) they are its
-processes, and --ranks 2 means the first two. What does not fit in memory is left out, with how much it
-needs; nothing is allocated for it.
+processes, and --ranks 2 means the first two. What does not fit in memory, or in --device-memory, is left
+out, with how much it needs; nothing is allocated for it. With --verbose it says how long images are made
+and brought to devices.
 
 Examples:
   voxalign bench distributed --quick
   voxalign bench distributed --device cuda --ranks 1,2 --html ranks.html --csv ranks.csv
   voxalign bench distributed --device cuda --ranks 2 --angles 5 --strategies replicated,list
   voxalign bench distributed --device cuda --ranks 2 --size 262144x270000 --once 30
+  voxalign bench distributed --device cuda --size 147456 --device-memory 8GiB --strategies stream --once 30
   voxalign bench distributed --size 4096 --ranks 1,2 --strategies replicated --angles 3")]
 pub(crate) struct DistributedArgs {
     /// Size of both images, pixels [default: 2048, and 65536 on a GPU; 512 and 8192 with --quick]
@@ -60,7 +66,7 @@ pub(crate) struct DistributedArgs {
     /// Numbers of ranks [default: 1,2,4, and 1 to all processes under mpirun]
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..=64))]
     ranks: Vec<u8>,
-    /// Strategies [default: all]
+    /// Strategies [default: all but stream]
     #[arg(long, value_enum, value_name = "STRATEGY,...", value_delimiter = ',')]
     strategies: Vec<Strategy>,
     /// Which variants of each strategy [default: all, and usual with --quick and --once]
@@ -104,6 +110,10 @@ pub(crate) struct DistributedArgs {
         default_value = "plain"
     )]
     windows: Vec<WindowName>,
+    /// Memory of the device of each rank that images and messages may take, such as 8GiB: what needs more is left out,
+    /// and the chunks of `stream` are no larger [default: what is free]
+    #[arg(long, value_name = "SIZE")]
+    device_memory: Option<Bytes>,
     /// Bins of each image
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u8).range(2..=128))]
     bins: u8,
@@ -202,6 +212,8 @@ pub(super) struct Settings {
     pub(super) wanted: Wanted,
     pub(super) angles: Vec<f64>,
     pub(super) repeats: usize,
+    /// The memory of the device of each rank that images may take, bytes.
+    pub(super) device_memory: Option<u64>,
     /// Nothing is evaluated to compare with alone.
     pub(super) once: bool,
 }
@@ -251,7 +263,7 @@ impl DistributedArgs {
             ranks,
             wanted: Wanted {
                 strategies: match self.strategies.is_empty() {
-                    true => Strategy::value_variants().to_vec(),
+                    true => Strategy::USUAL.to_vec(),
                     false => distinct(&self.strategies),
                 },
                 extent,
@@ -263,6 +275,7 @@ impl DistributedArgs {
             },
             angles,
             repeats: if self.once.is_some() { 1 } else { repeats },
+            device_memory: self.device_memory.map(|bytes| bytes.0),
             once: self.once.is_some(),
         })
     }

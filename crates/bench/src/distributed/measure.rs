@@ -3,6 +3,7 @@
 use super::needs::plan;
 use super::scene::{Scene, Spent};
 use super::sectors::transactions;
+use super::supply::{Clocked, Made};
 use super::texture::Depth;
 use super::variants::{Group, Variant, WindowName};
 use crate::Host;
@@ -13,7 +14,7 @@ use voxalign_compute::ops::joint::{JointRule, PixelsPerThread};
 use voxalign_compute::{Device, HostBuffer};
 use voxalign_jobs::{Error, Level, Result, check};
 use voxalign_register::search::distributed::{
-    Halo, Held, JointSums, List, Peer, Plan, Replicated, Strategy, StrategyKind, Traffic,
+    Halo, Held, JointSums, List, Peer, Plan, Replicated, Strategy, StrategyKind, Streamed, Traffic,
 };
 
 /// Steps of warps that are looked at for the transactions of a rank, and warps at least.
@@ -32,6 +33,8 @@ pub(super) struct Job<'a, P: Depth> {
     pub(super) repeats: usize,
     /// The moving image on the host, where the strategy reads it there.
     pub(super) whole: Option<Arc<HostBuffer<P>>>,
+    /// What images may take of the memory of a device.
+    pub(super) device_memory: Option<u64>,
     /// The histograms that have to be found, by window.
     pub(super) expected: &'a Expected,
     pub(super) host: &'a dyn Host,
@@ -129,10 +132,17 @@ pub(super) struct Found {
 enum Sharing<D: Device, P: Depth> {
     Fixed(Box<dyn Strategy>),
     List(Box<List<D, P>>),
+    Streamed(Box<dyn Strategy>, Arc<Clocked>),
 }
 
 impl<D: Device, P: Depth> Sharing<D, P> {
     fn new(ranks: &Communicator, device: &D, plan: Plan, job: &Job<'_, P>) -> Result<Self> {
+        if plan.kind() == StrategyKind::Streamed {
+            let (made, making) = Made::new(job.scene);
+            let memory = job.device_memory.unwrap_or(u64::MAX);
+            let streamed = Streamed::<D, P>::new(device.clone(), plan, Box::new(made), memory);
+            return Ok(Self::Streamed(Box::new(streamed), making));
+        }
         let held = || -> Result<_> {
             let mut spent = Spent::default();
             let fixed = job.scene.fixed_block::<P, D>(device, &plan.fixed, &mut spent)?;
@@ -142,7 +152,6 @@ impl<D: Device, P: Depth> Sharing<D, P> {
         let (held, spent) = ranks.agree(held())?;
         say(ranks, spent, job)?;
         Ok(match plan.kind() {
-            // Nothing is streamed here.
             StrategyKind::Replicated | StrategyKind::Streamed => {
                 Self::Fixed(Box::new(Replicated::new(held)))
             }
@@ -160,7 +169,7 @@ impl<D: Device, P: Depth> Sharing<D, P> {
 
     fn strategy(&mut self, variant: &Variant) -> &dyn Strategy {
         match self {
-            Self::Fixed(strategy) => &**strategy,
+            Self::Fixed(strategy) | Self::Streamed(strategy, _) => &**strategy,
             Self::List(list) => {
                 list.set_options(variant.list);
                 &**list
@@ -235,6 +244,7 @@ impl<D: Device, P: Depth> Rank<'_, D, P> {
             seconds.push(start.elapsed().as_secs_f64());
         }
         self.ranks.all_reduce_max(&mut seconds)?;
+        self.say_making(number, degrees)?;
         let (loads, rounds) = self.trace(variant, &rule, angle == job.traced)?;
         let transactions = self.transactions(&rule)?;
         let traffic = sums.traffic;
@@ -249,6 +259,22 @@ impl<D: Device, P: Depth> Rank<'_, D, P> {
             loads,
             rounds,
         });
+        Ok(())
+    }
+
+    /// Tells how long chunks were made since the last time, on average of evaluations.
+    fn say_making(&self, number: usize, degrees: f64) -> Result<()> {
+        let Sharing::Streamed(_, making) = &self.sharing else { return Ok(()) };
+        // One evaluation came before those that count.
+        let mut seconds = [making.take() / (self.job.repeats + 1) as f64];
+        self.ranks.all_reduce_max(&mut seconds)?;
+        if self.ranks.is_first() {
+            let (name, seconds) = (&self.job.group.variants[number].name, seconds[0]);
+            let text = format!(
+                "'{name}' at {degrees} degrees: chunks of the slowest rank were made in {seconds:.3} s of an evaluation"
+            );
+            self.job.host.tell(Level::Verbose, &text.into());
+        }
         Ok(())
     }
 

@@ -11,6 +11,7 @@ mod results;
 mod scene;
 mod sectors;
 mod sheets;
+mod supply;
 #[cfg(test)]
 mod tests;
 mod texture;
@@ -193,14 +194,14 @@ impl<P: Depth> Bench<'_, P> {
     ) -> Result<(Option<Found>, MemoryRow), LeftOut> {
         let (settings, crew) = (self.settings, self.crew);
         let scene = settings.scene();
-        let needs = needs::<P>(&scene, group, ranks)?;
+        let needs = needs::<P>(&scene, group, ranks, settings.device_memory)?;
         let mut memory = MemoryRow::new(group, ranks, &needs);
         // A whole image that is here already is not needed again.
         let mut beside = needs.clone();
         if self.whole.is_some() {
             beside.host = 0;
         }
-        if let Err(why) = crew.fits(&beside) {
+        if let Err(why) = crew.fits(&beside, settings.device_memory) {
             self.say(format!("{}, ranks: {ranks}, is left out: {why}", group.name()));
             memory.left_out = Some(why);
             return Err(LeftOut::Here(memory));
@@ -217,6 +218,7 @@ impl<P: Depth> Bench<'_, P> {
             traced: settings.nearest(90.0),
             repeats,
             whole: if whole { Some(self.whole(&scene)?) } else { None },
+            device_memory: settings.device_memory,
             expected,
             host: self.host,
         };

@@ -155,7 +155,7 @@ impl Results {
         points.sort_by_key(|point| point.variant);
         for point in points {
             let variant = &group.variants[point.variant];
-            let shared = named(group) != "replicated";
+            let shared = !matches!(group.kind, StrategyKind::Replicated | StrategyKind::Streamed);
             // Larger halos spare some.
             let plain = shared && !matches!(group.kind, StrategyKind::Halo(Halo::Fraction(_)));
             self.rows.push(Row {

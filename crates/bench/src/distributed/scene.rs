@@ -108,6 +108,28 @@ impl Scene {
         }
     }
 
+    /// The bins of a block of the fixed image.
+    ///
+    /// # Errors
+    /// What memory refuses.
+    pub(super) fn fixed_part<P: Depth>(&self, block: &Block) -> Result<Vec<u8>> {
+        let layers = P::layers()?;
+        let mut out = memory::zeroed(block.len())?;
+        rows(&mut out, block, |y, x, out| self.fixed::<P>(layers, y, x, out));
+        Ok(out)
+    }
+
+    /// The pixels of a block of the moving image.
+    ///
+    /// # Errors
+    /// What memory refuses.
+    pub(super) fn moving_part<P: Depth>(&self, block: &Block) -> Result<Vec<P>> {
+        let layers = P::layers()?;
+        let mut out = P::zeros(block.len())?;
+        rows(&mut out, block, |y, x, out| layers.row(y, x, out));
+        Ok(out)
+    }
+
     /// The bins of a block of the fixed image on a device.
     pub(super) fn fixed_block<P: Depth, D: Device>(
         &self,
@@ -162,7 +184,7 @@ fn in_strips<D: Device, T: Depth>(
         return Ok(out);
     }
     let most = (STRIP / (width * size_of::<T>())).clamp(1, height);
-    let mut strip = memory::filled(most * width, T::default())?;
+    let mut strip = T::zeros(most * width)?;
     for part in block.chunks([width, most, 1]) {
         let strip = &mut strip[..part.len()];
         let start = Instant::now();
@@ -196,6 +218,7 @@ mod tests {
         let mut spent = Spent::default();
         let part = SCENE.moving_block::<u16, _>(&cpu, &block, &mut spent).unwrap();
         let part = cpu.download(&part).unwrap();
+        assert_eq!(part, SCENE.moving_part::<u16>(&block).unwrap());
         for (k, row) in part.chunks(4200).enumerate() {
             let first = 5000 * (31 + k) + 777;
             assert_eq!(row, &whole[first..first + 4200]);
@@ -203,6 +226,7 @@ mod tests {
         let fixed = SCENE.fixed_block::<u16, _>(&cpu, &block, &mut spent).unwrap();
         assert!(spent.making > 0.0 && spent.uploading > 0.0);
         let bins = FixedBins::new(0, u16::MAX, 64).unwrap();
+        assert_eq!(cpu.download(&fixed).unwrap(), SCENE.fixed_part::<u16>(&block).unwrap());
         for (i, bin) in cpu.download(&fixed).unwrap().into_iter().enumerate() {
             let [x, y] = [777 + i % 4200, 31 + i / 4200];
             let expected = match SCENE.inside(y).contains(&x) {

@@ -33,7 +33,9 @@ fn sources(plan: &Plan) -> Vec<Source> {
     let whole = Block::whole(plan.moving_blocks.dims());
     let mut sources = vec![Source::new(plan.moving, false)];
     match plan.kind() {
-        StrategyKind::Replicated | StrategyKind::List(_) | StrategyKind::Streamed => {}
+        StrategyKind::Replicated | StrategyKind::List(_) => {}
+        // As if all chunks were one.
+        StrategyKind::Streamed => sources = vec![Source::new(whole, false)],
         StrategyKind::Halo(_) => sources.push(Source::new(whole, true)),
         StrategyKind::Peer(_) => {
             let others = (0..plan.moving_blocks.ranks()).filter(|&r| r != plan.rank);

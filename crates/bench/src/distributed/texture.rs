@@ -28,6 +28,12 @@ pub(super) trait Depth: Pixel {
     /// The lower one of the two whole numbers next to the mean.
     fn mean(self, other: Self) -> Self;
 
+    /// So many zeros, whose pages nobody has touched.
+    ///
+    /// # Errors
+    /// What memory refuses.
+    fn zeros(len: usize) -> Result<Vec<Self>>;
+
     /// The layers of the texture with such values.
     ///
     /// # Errors
@@ -44,6 +50,10 @@ impl Depth for u8 {
         (self & other) + ((self ^ other) >> 1)
     }
 
+    fn zeros(len: usize) -> Result<Vec<Self>> {
+        Ok(memory::zeroed(len)?)
+    }
+
     fn layers() -> Result<&'static Layers<Self>> {
         static KEPT: OnceLock<Layers<u8>> = OnceLock::new();
         Layers::kept(&KEPT)
@@ -57,6 +67,10 @@ impl Depth for u16 {
 
     fn mean(self, other: Self) -> Self {
         (self & other) + ((self ^ other) >> 1)
+    }
+
+    fn zeros(len: usize) -> Result<Vec<Self>> {
+        Ok(memory::zeroed(len)?)
     }
 
     fn layers() -> Result<&'static Layers<Self>> {
