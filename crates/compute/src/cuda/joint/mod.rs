@@ -105,8 +105,8 @@ const USUAL: usize = 64 << 10;
 const MOST_TABLES: usize = 8;
 /// Shared memory that kernels take beside their tables.
 const BESIDE: usize = 8 << 10;
-/// Blocks for each multiprocessor.
-const WAVES: usize = 8;
+/// Blocks for each multiprocessor, of which two, three or four run at once: none of these leaves some without work at the end.
+const WAVES: usize = 12;
 
 /// The programs by the bits of pixels, axes and window.
 static PROGRAMS: LazyLock<Vec<JOINT>> =
