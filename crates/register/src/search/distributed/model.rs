@@ -22,7 +22,7 @@ pub struct Rates {
 
 impl Rates {
     /// Of a GPU: measured with two H200 (`voxalign bench distributed`) under a rotation by 90 degrees, by which pixels are read without any
-    /// order.
+    /// order; messages as they pass through memory of the host, as those of processes do.
     pub const GPU: Self =
         Self { samples: 5e10, peer: 1.2e10, host: 1e9, messages: 1e8, transfer: 2e10 };
 

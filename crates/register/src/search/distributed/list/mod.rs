@@ -279,3 +279,6 @@ fn directly(
     seat.end();
     Ok((messages, bytes))
 }
+
+#[cfg(test)]
+mod tests;
