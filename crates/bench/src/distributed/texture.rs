@@ -25,8 +25,8 @@ pub(super) trait Depth: Pixel {
     /// The upper bits of a value of 16 bits.
     fn of(value: u16) -> Self;
 
-    /// The lower one of the two whole numbers next to the mean.
-    fn mean(self, other: Self) -> Self;
+    /// Of each two values the lower one of the whole numbers next to their mean.
+    fn means(a: &[Self], b: &[Self], out: &mut [Self]);
 
     /// So many zeros, whose pages nobody has touched.
     ///
@@ -46,8 +46,19 @@ impl Depth for u8 {
         (value >> 8) as Self
     }
 
-    fn mean(self, other: Self) -> Self {
-        (self & other) + ((self ^ other) >> 1)
+    fn means(a: &[Self], b: &[Self], out: &mut [Self]) {
+        // Eight at a time, each of which stays within its byte.
+        let (eights, last) = out.as_chunks_mut::<8>();
+        let (a_eights, a_last) = a.as_chunks::<8>();
+        let (b_eights, b_last) = b.as_chunks::<8>();
+        for ((out, a), b) in eights.iter_mut().zip(a_eights).zip(b_eights) {
+            let (a, b) = (u64::from_ne_bytes(*a), u64::from_ne_bytes(*b));
+            let halves = ((a ^ b) >> 1) & 0x7f7f_7f7f_7f7f_7f7f;
+            *out = ((a & b) + halves).to_ne_bytes();
+        }
+        for ((out, a), b) in last.iter_mut().zip(a_last).zip(b_last) {
+            *out = (a & b) + ((a ^ b) >> 1);
+        }
     }
 
     fn zeros(len: usize) -> Result<Vec<Self>> {
@@ -65,8 +76,10 @@ impl Depth for u16 {
         value
     }
 
-    fn mean(self, other: Self) -> Self {
-        (self & other) + ((self ^ other) >> 1)
+    fn means(a: &[Self], b: &[Self], out: &mut [Self]) {
+        for ((out, a), b) in out.iter_mut().zip(a).zip(b) {
+            *out = (a & b) + ((a ^ b) >> 1);
+        }
     }
 
     fn zeros(len: usize) -> Result<Vec<Self>> {
@@ -103,10 +116,7 @@ impl<P: Depth> Layers<P> {
                 &self.0[k][row + (x + done) % period..row + period]
             });
             let count = a.len().min(b.len()).min(out.len() - done);
-            let both = a[..count].iter().zip(&b[..count]);
-            for (out, (a, b)) in out[done..done + count].iter_mut().zip(both) {
-                *out = a.mean(*b);
-            }
+            P::means(&a[..count], &b[..count], &mut out[done..done + count]);
             done += count;
         }
     }
@@ -189,6 +199,19 @@ mod tests {
                 u32::from(layers.0[k][5000 % n * n + x % n])
             };
             assert_eq!(u32::from(found), (of(0) + of(1)) / 2);
+        }
+    }
+
+    #[test]
+    fn means_of_eight_are_those_of_each() {
+        let a: Vec<u8> = (0..=255).chain([0, 255, 255]).collect();
+        for shift in 0..=255 {
+            let b: Vec<u8> = a.iter().map(|v| v.wrapping_mul(7).wrapping_add(shift)).collect();
+            let mut out = vec![0; a.len()];
+            u8::means(&a, &b, &mut out);
+            for (out, (a, b)) in out.iter().zip(a.iter().zip(&b)) {
+                assert_eq!(u32::from(*out), (u32::from(*a) + u32::from(*b)) / 2);
+            }
         }
     }
 
