@@ -2,13 +2,14 @@
 
 use super::scene::Scene;
 use super::variants::{Extent, Side, Strategy, Wanted, WindowName};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use std::path::PathBuf;
 use std::str::FromStr;
 use voxalign_compute::ops::joint::PixelsPerThread;
 use voxalign_compute::select::DeviceChoice;
 use voxalign_jobs::machine::{Running, from_environment};
 use voxalign_jobs::{Error, Result};
+use voxalign_population::atlas::Bytes;
 
 /// Arguments of `voxalign bench distributed`.
 #[derive(Debug, Clone, Args)]
@@ -26,8 +27,11 @@ device. `halo` reads what its device lacks from host memory; a larger halo (--ha
 block on each side; 0 is the one pixel that interpolation needs) spares some of it. `list` sends
 samples to the rank that has their pixels, chunk after chunk, on several streams; its variants differ
 from the first in one thing each: arrays of structures, messages compacted by a second pass, the order
-of the chunks, --streams and --chunks. `peer` reads the memory of other devices. With one rank there
-is the baseline alone.
+of the chunks, --streams and --chunks. Its messages are read where they were collected, by ranks of one
+process whose devices reach each other; one variant sends them through the host, as processes do. `peer`
+reads the memory of other devices. `stream` keeps nothing on devices: chunks of both images are made and
+brought there at every evaluation, whose time has that of making them. With one rank there are the
+baseline and `stream` alone.
 
 A time is the mean of --repeats evaluations after one that is not counted, of the slowest rank, by the
 clock of the host. Samples, remote reads, messages and bytes are counted as they happen. Transactions
@@ -41,14 +45,16 @@ computing is the rest.
 
 Ranks are threads of this process: on the CPU one thread each, on GPUs rank k has GPU k, and where
 there are fewer GPUs than ranks several share one. Under mpirun (a build with MPI) they are its
-processes, and --ranks 2 means the first two. What does not fit in memory is left out, with how much it
-needs; nothing is allocated for it.
+processes, and --ranks 2 means the first two. What does not fit in memory, or in --device-memory, is left
+out, with how much it needs; nothing is allocated for it. With --verbose it says how long images are made
+and brought to devices.
 
 Examples:
   voxalign bench distributed --quick
   voxalign bench distributed --device cuda --ranks 1,2 --html ranks.html --csv ranks.csv
   voxalign bench distributed --device cuda --ranks 2 --angles 5 --strategies replicated,list
   voxalign bench distributed --device cuda --ranks 2 --size 262144x270000 --once 30
+  voxalign bench distributed --device cuda --size 147456 --device-memory 8GiB --strategies stream --once 30
   voxalign bench distributed --size 4096 --ranks 1,2 --strategies replicated --angles 3")]
 pub(crate) struct DistributedArgs {
     /// Size of both images, pixels [default: 2048, and 65536 on a GPU; 512 and 8192 with --quick]
@@ -60,7 +66,7 @@ pub(crate) struct DistributedArgs {
     /// Numbers of ranks [default: 1,2,4, and 1 to all processes under mpirun]
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..=64))]
     ranks: Vec<u8>,
-    /// Strategies [default: all]
+    /// Strategies [default: all but stream]
     #[arg(long, value_enum, value_name = "STRATEGY,...", value_delimiter = ',')]
     strategies: Vec<Strategy>,
     /// Which variants of each strategy [default: all, and usual with --quick and --once]
@@ -89,9 +95,11 @@ pub(crate) struct DistributedArgs {
     /// Streams of `list`; the first is the usual number
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "4,1,2,8", value_parser = streams)]
     streams: Vec<usize>,
-    /// Pixels of a thread of a GPU; the first are the usual ones [default: 4x4,1,4x2,32x32, and 1 on the CPU, whose
-    /// times do not depend on it]
-    #[arg(long, value_name = "1|4x2|4x4|32x32,...", value_delimiter = ',')]
+    /// Pixels of a thread of a GPU, and how they lie; the first are the usual ones. 1, 4x2, 4x4, 32x32: neighbours, with
+    /// the threads of a warp along x; 4x4-column: along y; 4x4-tile and 4x4-tall: warps of 8x4 and of 4x8 pixels at
+    /// every step; auto: one of 4x4, 4x4-tile and 4x4-tall, by the angle [default: auto and all others, auto with the usual
+    /// variants, and 1 on the CPU, whose times do not depend on it]
+    #[arg(long, value_name = "auto|1|4x2|4x4|...,...", value_delimiter = ',')]
     pixels_per_thread: Vec<Side>,
     /// Windows over the moving bins
     #[arg(
@@ -102,6 +110,10 @@ pub(crate) struct DistributedArgs {
         default_value = "plain"
     )]
     windows: Vec<WindowName>,
+    /// Memory of the device of each rank that images and messages may take, such as 8GiB: what needs more is left out,
+    /// and the chunks of `stream` are no larger [default: what is free]
+    #[arg(long, value_name = "SIZE")]
+    device_memory: Option<Bytes>,
     /// Bins of each image
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u8).range(2..=128))]
     bins: u8,
@@ -200,6 +212,8 @@ pub(super) struct Settings {
     pub(super) wanted: Wanted,
     pub(super) angles: Vec<f64>,
     pub(super) repeats: usize,
+    /// The memory of the device of each rank that images may take, bytes.
+    pub(super) device_memory: Option<u64>,
     /// Nothing is evaluated to compare with alone.
     pub(super) once: bool,
 }
@@ -249,7 +263,7 @@ impl DistributedArgs {
             ranks,
             wanted: Wanted {
                 strategies: match self.strategies.is_empty() {
-                    true => Strategy::value_variants().to_vec(),
+                    true => Strategy::USUAL.to_vec(),
                     false => distinct(&self.strategies),
                 },
                 extent,
@@ -261,20 +275,20 @@ impl DistributedArgs {
             },
             angles,
             repeats: if self.once.is_some() { 1 } else { repeats },
+            device_memory: self.device_memory.map(|bytes| bytes.0),
             once: self.once.is_some(),
         })
     }
 
     fn sides(&self, gpu: bool, extent: Extent) -> Vec<PixelsPerThread> {
-        use PixelsPerThread::{FourByFour, FourByTwo, One, Square32};
         if !self.pixels_per_thread.is_empty() {
             return distinct(&self.pixels_per_thread.iter().map(|s| s.0).collect::<Vec<_>>());
         }
         match (gpu, extent) {
-            (true, Extent::All) => vec![FourByFour, One, FourByTwo, Square32],
-            (true, Extent::Usual) => vec![FourByFour],
+            (true, Extent::All) => PixelsPerThread::ALL.to_vec(),
+            (true, Extent::Usual) => vec![PixelsPerThread::Auto],
             // For the transactions alone.
-            (false, _) => vec![One],
+            (false, _) => vec![PixelsPerThread::One],
         }
     }
 

@@ -129,8 +129,13 @@ impl Crew {
         told.map_or(Ok(first), Err)
     }
 
-    /// Whether what a strategy has fits in what is free; else why not.
-    pub(super) fn fits(&self, needs: &Needs) -> Result<(), String> {
+    /// Whether what a strategy has fits in what is free, and in the limit of a device; else why not.
+    pub(super) fn fits(&self, needs: &Needs, limit: Option<u64>) -> Result<(), String> {
+        let most = needs.devices.iter().copied().max().unwrap_or(0);
+        if let Some(limit) = limit.filter(|limit| most > *limit) {
+            let (bytes, limit) = (amount(most), amount(limit));
+            return Err(format!("{bytes} are needed on a device, and --device-memory is {limit}"));
+        }
         let ranks = needs.devices.len();
         let own = match self {
             Self::Threads(devices) => fit(&devices[..ranks.min(devices.len())], needs),

@@ -1,8 +1,10 @@
 //! The times of strategies over angles, at one of the ranks.
 
 use super::needs::plan;
-use super::scene::{Depth, Scene};
+use super::scene::{Scene, Spent};
 use super::sectors::transactions;
+use super::supply::{Clocked, Made};
+use super::texture::Depth;
 use super::variants::{Group, Variant, WindowName};
 use crate::Host;
 use std::sync::Arc;
@@ -10,9 +12,9 @@ use std::time::Instant;
 use voxalign_compute::comm::{Clock, Communicator, Operation};
 use voxalign_compute::ops::joint::{JointRule, PixelsPerThread};
 use voxalign_compute::{Device, HostBuffer};
-use voxalign_jobs::{Error, Result, check};
+use voxalign_jobs::{Error, Level, Result, check};
 use voxalign_register::search::distributed::{
-    Halo, Held, JointSums, List, Peer, Plan, Replicated, Strategy, StrategyKind, Traffic,
+    Halo, Held, JointSums, List, Peer, Plan, Replicated, Strategy, StrategyKind, Streamed, Traffic,
 };
 
 /// Steps of warps that are looked at for the transactions of a rank, and warps at least.
@@ -31,6 +33,8 @@ pub(super) struct Job<'a, P: Depth> {
     pub(super) repeats: usize,
     /// The moving image on the host, where the strategy reads it there.
     pub(super) whole: Option<Arc<HostBuffer<P>>>,
+    /// What images may take of the memory of a device.
+    pub(super) device_memory: Option<u64>,
     /// The histograms that have to be found, by window.
     pub(super) expected: &'a Expected,
     pub(super) host: &'a dyn Host,
@@ -90,6 +94,8 @@ pub(super) struct Point {
     /// Its number in the group.
     pub(super) variant: usize,
     pub(super) degrees: f64,
+    /// What was taken under the rotation.
+    pub(super) pixels_per_thread: PixelsPerThread,
     /// Of each run, that of the slowest rank.
     pub(super) seconds: Vec<f64>,
     pub(super) traffic: Traffic,
@@ -126,18 +132,26 @@ pub(super) struct Found {
 enum Sharing<D: Device, P: Depth> {
     Fixed(Box<dyn Strategy>),
     List(Box<List<D, P>>),
+    Streamed(Box<dyn Strategy>, Arc<Clocked>),
 }
 
 impl<D: Device, P: Depth> Sharing<D, P> {
     fn new(ranks: &Communicator, device: &D, plan: Plan, job: &Job<'_, P>) -> Result<Self> {
+        if plan.kind() == StrategyKind::Streamed {
+            let (made, making) = Made::new(job.scene);
+            let memory = job.device_memory.unwrap_or(u64::MAX);
+            let streamed = Streamed::<D, P>::new(device.clone(), plan, Box::new(made), memory);
+            return Ok(Self::Streamed(Box::new(streamed), making));
+        }
         let held = || -> Result<_> {
-            let fixed = job.scene.fixed_block::<P, D>(device, &plan.fixed)?;
-            let moving = job.scene.moving_block::<P, D>(device, &plan.moving)?;
-            Ok(Held::new(device.clone(), plan, fixed, moving)?)
+            let mut spent = Spent::default();
+            let fixed = job.scene.fixed_block::<P, D>(device, &plan.fixed, &mut spent)?;
+            let moving = job.scene.moving_block::<P, D>(device, &plan.moving, &mut spent)?;
+            Ok((Held::new(device.clone(), plan, fixed, moving)?, spent))
         };
-        let held = ranks.agree(held())?;
+        let (held, spent) = ranks.agree(held())?;
+        say(ranks, spent, job)?;
         Ok(match plan.kind() {
-            // Nothing is streamed here.
             StrategyKind::Replicated | StrategyKind::Streamed => {
                 Self::Fixed(Box::new(Replicated::new(held)))
             }
@@ -155,13 +169,27 @@ impl<D: Device, P: Depth> Sharing<D, P> {
 
     fn strategy(&mut self, variant: &Variant) -> &dyn Strategy {
         match self {
-            Self::Fixed(strategy) => &**strategy,
+            Self::Fixed(strategy) | Self::Streamed(strategy, _) => &**strategy,
             Self::List(list) => {
                 list.set_options(variant.list);
                 &**list
             }
         }
     }
+}
+
+/// Tells what the slowest rank needed to have its images.
+fn say<P: Depth>(ranks: &Communicator, spent: Spent, job: &Job<'_, P>) -> Result<()> {
+    let mut seconds = [spent.making, spent.uploading];
+    ranks.all_reduce_max(&mut seconds)?;
+    if ranks.is_first() {
+        let [making, uploading] = seconds;
+        let text = format!(
+            "images of the slowest rank: made in {making:.3} s, brought to its device in {uploading:.3} s"
+        );
+        job.host.tell(Level::Verbose, &text.into());
+    }
+    Ok(())
 }
 
 /// A rank that measures.
@@ -216,6 +244,7 @@ impl<D: Device, P: Depth> Rank<'_, D, P> {
             seconds.push(start.elapsed().as_secs_f64());
         }
         self.ranks.all_reduce_max(&mut seconds)?;
+        self.say_making(number, degrees)?;
         let (loads, rounds) = self.trace(variant, &rule, angle == job.traced)?;
         let transactions = self.transactions(&rule)?;
         let traffic = sums.traffic;
@@ -223,12 +252,29 @@ impl<D: Device, P: Depth> Rank<'_, D, P> {
         found.points.push(Point {
             variant,
             degrees,
+            pixels_per_thread: rule.pixels_per_thread.under(&rule.map),
             seconds,
             traffic,
             transactions,
             loads,
             rounds,
         });
+        Ok(())
+    }
+
+    /// Tells how long chunks were made since the last time, on average of evaluations.
+    fn say_making(&self, number: usize, degrees: f64) -> Result<()> {
+        let Sharing::Streamed(_, making) = &self.sharing else { return Ok(()) };
+        // One evaluation came before those that count.
+        let mut seconds = [making.take() / (self.job.repeats + 1) as f64];
+        self.ranks.all_reduce_max(&mut seconds)?;
+        if self.ranks.is_first() {
+            let (name, seconds) = (&self.job.group.variants[number].name, seconds[0]);
+            let text = format!(
+                "'{name}' at {degrees} degrees: chunks of the slowest rank were made in {seconds:.3} s of an evaluation"
+            );
+            self.job.host.tell(Level::Verbose, &text.into());
+        }
         Ok(())
     }
 
@@ -302,7 +348,7 @@ impl<D: Device, P: Depth> Rank<'_, D, P> {
 
     /// The transactions of all ranks.
     fn transactions(&mut self, rule: &JointRule) -> Result<[i64; 2]> {
-        let pixels = rule.pixels_per_thread;
+        let pixels = rule.pixels_per_thread.under(&rule.map);
         if let Some((_, known)) = self.known.iter().find(|(p, _)| *p == pixels) {
             return Ok(*known);
         }

@@ -11,8 +11,10 @@ mod results;
 mod scene;
 mod sectors;
 mod sheets;
+mod supply;
 #[cfg(test)]
 mod tests;
+mod texture;
 mod variants;
 
 pub(crate) use args::DistributedArgs;
@@ -24,8 +26,10 @@ use crew::Crew;
 use measure::{Expected, Found, Job, at_rank};
 use needs::needs;
 use results::{MemoryRow, Results};
-use scene::{Depth, Scene};
+use scene::Scene;
 use std::sync::Arc;
+use std::time::Instant;
+use texture::Depth;
 use variants::{Extent, Group, Strategy, Wanted, words};
 use voxalign_compute::comm::Launch;
 use voxalign_compute::{HostBuffer, Transfer};
@@ -190,14 +194,14 @@ impl<P: Depth> Bench<'_, P> {
     ) -> Result<(Option<Found>, MemoryRow), LeftOut> {
         let (settings, crew) = (self.settings, self.crew);
         let scene = settings.scene();
-        let needs = needs::<P>(&scene, group, ranks)?;
+        let needs = needs::<P>(&scene, group, ranks, settings.device_memory)?;
         let mut memory = MemoryRow::new(group, ranks, &needs);
         // A whole image that is here already is not needed again.
         let mut beside = needs.clone();
         if self.whole.is_some() {
             beside.host = 0;
         }
-        if let Err(why) = crew.fits(&beside) {
+        if let Err(why) = crew.fits(&beside, settings.device_memory) {
             self.say(format!("{}, ranks: {ranks}, is left out: {why}", group.name()));
             memory.left_out = Some(why);
             return Err(LeftOut::Here(memory));
@@ -214,6 +218,7 @@ impl<P: Depth> Bench<'_, P> {
             traced: settings.nearest(90.0),
             repeats,
             whole: if whole { Some(self.whole(&scene)?) } else { None },
+            device_memory: settings.device_memory,
             expected,
             host: self.host,
         };
@@ -235,16 +240,29 @@ impl<P: Depth> Bench<'_, P> {
         if let Some(whole) = &self.whole {
             return Ok(Arc::clone(whole));
         }
+        let start = Instant::now();
         let mut whole = self.crew.device()?.host_alloc::<P>(scene.dims().iter().product())?;
-        scene.whole(&mut whole);
+        let reserved = Instant::now();
+        scene.whole(&mut whole)?;
+        let (memory, making) = (reserved - start, reserved.elapsed());
+        let text = format!(
+            "the whole moving image on the host: memory in {:.3} s, made in {:.3} s",
+            memory.as_secs_f64(),
+            making.as_secs_f64()
+        );
+        self.tell(Level::Verbose, text);
         let whole = Arc::new(whole);
         self.whole = Some(Arc::clone(&whole));
         Ok(whole)
     }
 
     fn say(&self, text: String) {
+        self.tell(Level::Normal, text);
+    }
+
+    fn tell(&self, level: Level, text: String) {
         if self.crew.is_first() {
-            self.host.tell(Level::Normal, &text.into());
+            self.host.tell(level, &text.into());
         }
     }
 }

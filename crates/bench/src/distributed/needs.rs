@@ -1,11 +1,12 @@
 //! What strategies have in memory, before anything is allocated.
 
 use super::crew::Needs;
-use super::scene::{Depth, Scene};
+use super::scene::Scene;
+use super::texture::Depth;
 use super::variants::Group;
 use voxalign_compute::ops::joint::{Block, BlockRule, Sending};
 use voxalign_jobs::Result;
-use voxalign_register::search::distributed::{ListOptions, Plan, StrategyKind};
+use voxalign_register::search::distributed::{ListOptions, Plan, StrategyKind, streamed_memory};
 
 /// The plan of a rank.
 pub(super) fn plan(scene: &Scene, kind: StrategyKind, [rank, ranks]: [usize; 2]) -> Result<Plan> {
@@ -13,8 +14,18 @@ pub(super) fn plan(scene: &Scene, kind: StrategyKind, [rank, ranks]: [usize; 2])
 }
 
 /// What the ranks of a group have: bins of the fixed block, pixels of the moving block, messages of the variant that has
-/// the most of them, and the whole image on the host where it is read there.
-pub(super) fn needs<P: Depth>(scene: &Scene, group: &Group, ranks: usize) -> Result<Needs> {
+/// the most of them, and the whole image on the host where it is read there. Of what is streamed, chunks alone, within a limit of the device.
+pub(super) fn needs<P: Depth>(
+    scene: &Scene,
+    group: &Group,
+    ranks: usize,
+    limit: Option<u64>,
+) -> Result<Needs> {
+    if group.kind == StrategyKind::Streamed {
+        let images = (1 + size_of::<P>() as u64) * Block::whole(scene.dims()).len() as u64;
+        let each = streamed_memory(limit.unwrap_or(u64::MAX)).min(images);
+        return Ok(Needs { devices: vec![each; ranks], host: ranks as u64 * each });
+    }
     let pixel = size_of::<P>() as u64;
     let (mut devices, mut host) = (Vec::new(), 0);
     for rank in 0..ranks {
@@ -47,9 +58,9 @@ fn messages(plan: &Plan, list: &ListOptions) -> u64 {
         most,
         axes: 2,
     };
-    // At most all others send all pixels of a chunk.
+    let own = sending.words() + sending.scratch();
+    // Those of a second chunk, or at most all pixels of a chunk of all others.
     let others = plan.moving_blocks.ranks().saturating_sub(1);
-    let arriving = list.layout.words(most * others, 2);
-    let words = sending.words() + sending.scratch() + arriving;
+    let words = own + if list.direct { own } else { list.layout.words(most * others, 2) };
     4 * (words * list.streams.clamp(1, chunks.max(1))) as u64
 }

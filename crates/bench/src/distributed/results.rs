@@ -4,7 +4,7 @@ use super::args::Settings;
 use super::crew::{Crew, Needs};
 use super::measure::{Found, Load};
 use super::named;
-use super::variants::{Group, side};
+use super::variants::Group;
 use serde::Serialize;
 use voxalign_compute::ops::joint::Halo;
 use voxalign_jobs::machine::Machine;
@@ -63,7 +63,8 @@ pub(super) struct Row {
     /// Whether it stands for its strategy, window and halo.
     pub(super) usual: bool,
     pub(super) window: &'static str,
-    pub(super) pixels_per_thread: String,
+    /// Those that were taken.
+    pub(super) pixels_per_thread: &'static str,
     pub(super) degrees: f64,
     pub(super) milliseconds: f64,
     pub(super) least_milliseconds: f64,
@@ -154,7 +155,7 @@ impl Results {
         points.sort_by_key(|point| point.variant);
         for point in points {
             let variant = &group.variants[point.variant];
-            let shared = named(group) != "replicated";
+            let shared = !matches!(group.kind, StrategyKind::Replicated | StrategyKind::Streamed);
             // Larger halos spare some.
             let plain = shared && !matches!(group.kind, StrategyKind::Halo(Halo::Fraction(_)));
             self.rows.push(Row {
@@ -163,7 +164,7 @@ impl Results {
                 variant: variant.name.clone(),
                 usual: variant.usual,
                 window: variant.window.name(),
-                pixels_per_thread: side(variant.pixels_per_thread),
+                pixels_per_thread: point.pixels_per_thread.name(),
                 degrees: point.degrees,
                 milliseconds: 1e3 * point.mean(),
                 least_milliseconds: 1e3

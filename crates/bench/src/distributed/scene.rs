@@ -1,8 +1,10 @@
 //! The images: a smooth random texture that every rank makes for its own blocks, and a circle of it that is compared.
 
-use std::ops::Range;
+use super::texture::{Depth, Layers};
+use std::ops::{AddAssign, Range};
+use std::time::Instant;
 use voxalign_compute::ops::joint::{
-    Block, FixedPointMap, JointRule, MovingBins, NO_SAMPLE, Pixel, PixelsPerThread, Window,
+    Block, FixedPointMap, JointRule, MovingBins, NO_SAMPLE, PixelsPerThread, Window,
 };
 use voxalign_compute::{Device, Dims};
 use voxalign_image::memory;
@@ -12,30 +14,22 @@ use rayon::prelude::*;
 
 /// The radius of the mask over the smaller half axis.
 const RADIUS: f64 = 0.9;
-/// Pixels of a side of the cells of the texture, and the weight of each; the weights add up to 8.
-const OCTAVES: [(usize, u32); 3] = [(256, 4), (64, 2), (16, 2)];
-/// One in the weights of interpolation.
-const ONE: u32 = 1 << 12;
-/// Pixels that are made at a time.
+/// Pixels whose bins are made at a time.
 const PIECE: usize = 4096;
 /// Bytes that go to a device at a time.
 const STRIP: usize = 64 << 20;
 
-/// What the value of a pixel is made of.
-pub(super) trait Depth: Pixel {
-    /// The upper bits of a value of 16 bits.
-    fn of(value: u16) -> Self;
+/// Seconds of making images: that of the pixels on the host, and that of bringing them to the device.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Spent {
+    pub(super) making: f64,
+    pub(super) uploading: f64,
 }
 
-impl Depth for u8 {
-    fn of(value: u16) -> Self {
-        (value >> 8) as Self
-    }
-}
-
-impl Depth for u16 {
-    fn of(value: u16) -> Self {
-        value
+impl AddAssign for Spent {
+    fn add_assign(&mut self, other: Self) {
+        self.making += other.making;
+        self.uploading += other.uploading;
     }
 }
 
@@ -46,57 +40,6 @@ pub(super) struct Scene {
     pub(super) size: [usize; 2],
     /// The number of bins of each image.
     pub(super) bins: usize,
-}
-
-/// A number that looks random.
-fn hash(octave: usize, x: usize, y: usize) -> u32 {
-    let mut z = (octave as u64) << 56 ^ (y as u64) << 28 ^ x as u64;
-    z = z.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-    (z ^ z >> 31) as u32 >> 16
-}
-
-/// Weights of the upper point at the places within a cell: 3t² − 2t³.
-fn weights(cell: usize, out: &mut [u32; OCTAVES[0].0]) {
-    let n = cell as u64;
-    for (t, weight) in (0..n).zip(out) {
-        *weight = (u64::from(ONE) * (3 * t * t * n - 2 * t * t * t) / (n * n * n)) as u32;
-    }
-}
-
-/// The values of pixels of a row, from `first` on: bilinear between random numbers at the corners of cells, with smooth weights.
-fn texture(y: usize, first: usize, out: &mut [u16]) {
-    let mut sums = [0u32; PIECE];
-    let mut weight = [0; OCTAVES[0].0];
-    let mut line = [0u32; PIECE / OCTAVES[2].0 + 2];
-    for (start, out) in (first..).step_by(PIECE).zip(out.chunks_mut(PIECE)) {
-        let sums = &mut sums[..out.len()];
-        sums.fill(0);
-        for (octave, (cell, part)) in OCTAVES.into_iter().enumerate() {
-            weights(cell, &mut weight);
-            let (row, up) = (y / cell, weight[y % cell]);
-            let left = start / cell;
-            let points = (start + sums.len() - 1) / cell + 2 - left;
-            for (k, point) in line[..points].iter_mut().enumerate() {
-                let at = |row| hash(octave, left + k, row);
-                *point = (at(row) * (ONE - up) + at(row + 1) * up) / ONE;
-            }
-            let (mut at, mut within) = (0, start % cell);
-            for ends in line[..points].windows(2) {
-                let count = (cell - within).min(sums.len() - at);
-                let [low, high] = [ends[0] * part, ends[1] * part];
-                let weights = &weight[within..within + count];
-                for (sum, w) in sums[at..at + count].iter_mut().zip(weights) {
-                    *sum += low * (ONE - w) + high * w;
-                }
-                (at, within) = (at + count, 0);
-            }
-        }
-        for (out, sum) in out.iter_mut().zip(sums) {
-            *out = (*sum >> 15) as u16;
-        }
-    }
 }
 
 impl Scene {
@@ -144,32 +87,47 @@ impl Scene {
     }
 
     /// The bin of a pixel: that of `FixedBins` over all values.
-    fn bin<P: Depth>(&self, value: u16) -> u8 {
-        let value: u32 = P::of(value).into();
+    fn bin<P: Depth>(&self, value: P) -> u8 {
+        let value: u32 = value.into();
         ((value * self.bins as u32) >> P::BITS) as u8
     }
 
-    /// Pixels of the row `y` from `x` on.
-    pub(super) fn pixels<P: Depth>(&self, y: usize, x: usize, out: &mut [P]) {
-        let mut piece = [0u16; PIECE];
-        for (start, out) in (x..).step_by(PIECE).zip(out.chunks_mut(PIECE)) {
+    /// Bins of the fixed image in the row `y` from `x` on.
+    fn fixed<P: Depth>(&self, layers: &Layers<P>, y: usize, x: usize, out: &mut [u8]) {
+        let inside = self.inside(y);
+        let place = |at: usize| at.clamp(x, x + out.len()) - x;
+        let (first, end) = (place(inside.start), place(inside.end));
+        out[..first].fill(NO_SAMPLE);
+        out[end..].fill(NO_SAMPLE);
+        let mut piece = [P::default(); PIECE];
+        let inside = &mut out[first..end];
+        for (start, out) in (x + first..).step_by(PIECE).zip(inside.chunks_mut(PIECE)) {
             let piece = &mut piece[..out.len()];
-            texture(y, start, piece);
-            out.iter_mut().zip(piece).for_each(|(out, v)| *out = P::of(*v));
+            layers.row(y, start, piece);
+            out.iter_mut().zip(piece).for_each(|(out, v)| *out = self.bin(*v));
         }
     }
 
-    /// Bins of the fixed image in the row `y` from `x` on.
-    pub(super) fn fixed<P: Depth>(&self, y: usize, x: usize, out: &mut [u8]) {
-        let mut piece = [0u16; PIECE];
-        let inside = self.inside(y);
-        for (start, out) in (x..).step_by(PIECE).zip(out.chunks_mut(PIECE)) {
-            let piece = &mut piece[..out.len()];
-            texture(y, start, piece);
-            for ((x, out), v) in (start..).zip(out).zip(piece) {
-                *out = if inside.contains(&x) { self.bin::<P>(*v) } else { NO_SAMPLE };
-            }
-        }
+    /// The bins of a block of the fixed image.
+    ///
+    /// # Errors
+    /// What memory refuses.
+    pub(super) fn fixed_part<P: Depth>(&self, block: &Block) -> Result<Vec<u8>> {
+        let layers = P::layers()?;
+        let mut out = memory::zeroed(block.len())?;
+        rows(&mut out, block, |y, x, out| self.fixed::<P>(layers, y, x, out));
+        Ok(out)
+    }
+
+    /// The pixels of a block of the moving image.
+    ///
+    /// # Errors
+    /// What memory refuses.
+    pub(super) fn moving_part<P: Depth>(&self, block: &Block) -> Result<Vec<P>> {
+        let layers = P::layers()?;
+        let mut out = P::zeros(block.len())?;
+        rows(&mut out, block, |y, x, out| layers.row(y, x, out));
+        Ok(out)
     }
 
     /// The bins of a block of the fixed image on a device.
@@ -177,8 +135,12 @@ impl Scene {
         &self,
         device: &D,
         block: &Block,
+        spent: &mut Spent,
     ) -> Result<D::Buffer<u8>> {
-        in_strips(device, block, |y, x, out: &mut [u8]| self.fixed::<P>(y, x, out))
+        let layers = P::layers()?;
+        in_strips(device, block, spent, |y, x, out: &mut [u8]| {
+            self.fixed::<P>(layers, y, x, out);
+        })
     }
 
     /// The pixels of a block of the moving image on a device.
@@ -186,21 +148,34 @@ impl Scene {
         &self,
         device: &D,
         block: &Block,
+        spent: &mut Spent,
     ) -> Result<D::Buffer<P>> {
-        in_strips(device, block, |y, x, out: &mut [P]| self.pixels(y, x, out))
+        let layers = P::layers()?;
+        in_strips(device, block, spent, |y, x, out: &mut [P]| layers.row(y, x, out))
     }
 
     /// Writes all pixels of the moving image.
-    pub(super) fn whole<P: Depth>(&self, out: &mut [P]) {
-        let rows = out.par_chunks_mut(self.size[0]).enumerate();
-        rows.for_each(|(y, row)| self.pixels(y, 0, row));
+    ///
+    /// # Errors
+    /// What memory refuses.
+    pub(super) fn whole<P: Depth>(&self, out: &mut [P]) -> Result<()> {
+        let layers = P::layers()?;
+        rows(out, &Block::whole(self.dims()), |y, x, out| layers.row(y, x, out));
+        Ok(())
     }
+}
+
+/// Makes the rows of a block by all threads.
+fn rows<T: Send>(out: &mut [T], block: &Block, row: impl Fn(usize, usize, &mut [T]) + Sync) {
+    let lines = out.par_chunks_mut(block.dims[0].max(1)).enumerate();
+    lines.for_each(|(k, line)| row(block.origin[1] + k, block.origin[0], line));
 }
 
 /// A block that is made some rows at a time.
 fn in_strips<D: Device, T: Depth>(
     device: &D,
     block: &Block,
+    spent: &mut Spent,
     row: impl Fn(usize, usize, &mut [T]) + Sync,
 ) -> Result<D::Buffer<T>> {
     let [width, height, _] = block.dims;
@@ -208,14 +183,20 @@ fn in_strips<D: Device, T: Depth>(
     if block.is_empty() {
         return Ok(out);
     }
-    let rows = (STRIP / (width * size_of::<T>())).clamp(1, height);
-    let mut strip = memory::filled(rows * width, T::default())?;
-    for first in (0..height).step_by(rows) {
-        let strip = &mut strip[..rows.min(height - first) * width];
-        let lines = strip.par_chunks_mut(width).enumerate();
-        lines.for_each(|(k, line)| row(block.origin[1] + first + k, block.origin[0], line));
-        device.upload_part(&mut out, first * width, strip)?;
+    let most = (STRIP / (width * size_of::<T>())).clamp(1, height);
+    let mut strip = T::zeros(most * width)?;
+    for part in block.chunks([width, most, 1]) {
+        let strip = &mut strip[..part.len()];
+        let start = Instant::now();
+        rows(strip, &part, &row);
+        let made = Instant::now();
+        device.upload_part(&mut out, block.place(part.origin), strip)?;
+        *spent +=
+            Spent { making: (made - start).as_secs_f64(), uploading: made.elapsed().as_secs_f64() };
     }
+    let start = Instant::now();
+    device.synchronize()?;
+    spent.uploading += start.elapsed().as_secs_f64();
     Ok(out)
 }
 
@@ -231,17 +212,21 @@ mod tests {
     #[test]
     fn blocks_are_those_of_the_whole_image() {
         let mut whole = vec![0u16; 5000 * 70];
-        SCENE.whole(&mut whole);
+        SCENE.whole(&mut whole).unwrap();
         let cpu = Cpu::new(Some(1)).unwrap();
         let block = Block { origin: [777, 31, 0], dims: [4200, 20, 1] };
-        let part = SCENE.moving_block::<u16, _>(&cpu, &block).unwrap();
+        let mut spent = Spent::default();
+        let part = SCENE.moving_block::<u16, _>(&cpu, &block, &mut spent).unwrap();
         let part = cpu.download(&part).unwrap();
+        assert_eq!(part, SCENE.moving_part::<u16>(&block).unwrap());
         for (k, row) in part.chunks(4200).enumerate() {
             let first = 5000 * (31 + k) + 777;
             assert_eq!(row, &whole[first..first + 4200]);
         }
-        let fixed = SCENE.fixed_block::<u16, _>(&cpu, &block).unwrap();
+        let fixed = SCENE.fixed_block::<u16, _>(&cpu, &block, &mut spent).unwrap();
+        assert!(spent.making > 0.0 && spent.uploading > 0.0);
         let bins = FixedBins::new(0, u16::MAX, 64).unwrap();
+        assert_eq!(cpu.download(&fixed).unwrap(), SCENE.fixed_part::<u16>(&block).unwrap());
         for (i, bin) in cpu.download(&fixed).unwrap().into_iter().enumerate() {
             let [x, y] = [777 + i % 4200, 31 + i / 4200];
             let expected = match SCENE.inside(y).contains(&x) {
@@ -256,7 +241,7 @@ mod tests {
     #[test]
     fn the_texture_is_smooth_and_covers_many_bins() {
         let mut whole = vec![0u8; 5000 * 70];
-        SCENE.whole(&mut whole);
+        SCENE.whole(&mut whole).unwrap();
         let steps = whole.chunks(5000).flat_map(|row| row.windows(2));
         let most = steps.map(|w| w[0].abs_diff(w[1])).max().unwrap();
         let down = (0..5000 * 69).map(|i| whole[i].abs_diff(whole[i + 5000])).max().unwrap();

@@ -1,15 +1,15 @@
 //! Memory transactions of the kernels that count, from how they share pixels among their threads.
 //!
-//! A warp has 32 neighbours along a row, each with the pixels of a thread; in every step its threads read the four corners of the cell of one sample
-//! each, by four loads. A load touches as many sectors of 32 bytes of the moving image as the addresses of its threads lie in, and so many transactions
-//! it is counted as: caches, which spare some of them, are not looked at.
+//! A warp has 32 threads, each with its pixels; in every step they read the four corners of the cell of one sample each, by four loads. A load touches as
+//! many sectors of 32 bytes of the moving image as the addresses of its threads lie in, and so many transactions it is counted as: caches, which spare
+//! some of them, are not looked at.
 
 use super::scene::Scene;
-use voxalign_compute::ops::joint::{Block, JointRule};
+use voxalign_compute::ops::joint::{Block, JointRule, Walk};
 use voxalign_register::search::distributed::{Plan, StrategyKind};
 
-/// Threads of a warp.
-const WARP: usize = 32;
+/// Tiles of which single warps are looked at.
+const TILES: usize = 1 << 10;
 /// Bytes of a sector.
 const SECTOR: u64 = 32;
 
@@ -33,7 +33,9 @@ fn sources(plan: &Plan) -> Vec<Source> {
     let whole = Block::whole(plan.moving_blocks.dims());
     let mut sources = vec![Source::new(plan.moving, false)];
     match plan.kind() {
-        StrategyKind::Replicated | StrategyKind::List(_) | StrategyKind::Streamed => {}
+        StrategyKind::Replicated | StrategyKind::List(_) => {}
+        // As if all chunks were one.
+        StrategyKind::Streamed => sources = vec![Source::new(whole, false)],
         StrategyKind::Halo(_) => sources.push(Source::new(whole, true)),
         StrategyKind::Peer(_) => {
             let others = (0..plan.moving_blocks.ranks()).filter(|&r| r != plan.rank);
@@ -57,69 +59,73 @@ pub(super) fn transactions(
     bytes: u64,
     most: usize,
 ) -> [i64; 2] {
-    let [side_x, side_y] = rule.pixels_per_thread.sides();
+    let walk = rule.pixels_per_thread.walk(&rule.map);
+    let (tile, [steps_x, steps_y]) = (walk.tile(Walk::WARPS), walk.sides);
     let [width, height, _] = plan.fixed.dims;
-    let warps = [width.div_ceil(WARP * side_x), height.div_ceil(side_y)];
-    let sides = [WARP * side_x, side_y];
-    let each = (most / (side_x * side_y)).max(1);
-    let fewer = ((warps[0] * warps[1]) as f64 / each as f64).max(1.0);
+    let tiles = [width.div_ceil(tile[0]), height.div_ceil(tile[1])];
+    let all = (tiles[0] * tiles[1]).max(1);
+    let each = (most / (steps_x * steps_y)).max(1);
+    let warps = (each / TILES).max(each.div_ceil(all)).min(Walk::WARPS);
+    let fewer = (all as f64 / (each / warps).max(1) as f64).max(1.0);
     // As far apart along x as along y, in pixels.
-    let apart = (fewer * (sides[0] * sides[1]) as f64).sqrt();
-    let across = ((apart / sides[0] as f64) as usize).clamp(1, warps[0].max(1));
+    let apart = (fewer * (tile[0] * tile[1]) as f64).sqrt();
+    let across = ((apart / tile[0] as f64) as usize).clamp(1, tiles[0].max(1));
     let down = (fewer / across as f64).ceil() as usize;
-    let sources = sources(plan);
-    let (mut sums, mut looked) = ([0u64; 2], 0u64);
-    for wy in (down.min(warps[1]) / 2..warps[1]).step_by(down) {
-        for wx in (across / 2..warps[0]).step_by(across) {
-            looked += 1;
-            let first = [wx * WARP * side_x, wy * side_y];
-            for dy in 0..side_y.min(height - first[1]) {
-                let y = plan.fixed.origin[1] + first[1] + dy;
-                let inside = scene.inside(y);
-                for dx in 0..side_x {
-                    let xs = (0..WARP).map(|lane| first[0] + lane * side_x + dx);
-                    let xs = xs.filter(|x| *x < width).map(|x| plan.fixed.origin[0] + x);
-                    let lanes = xs.filter(|x| inside.contains(x)).map(|x| [x, y]);
-                    let found = load(rule, &sources, bytes, lanes);
+    let (sources, mut touched) = (sources(plan), Vec::new());
+    let (mut sums, mut looked) = ([0u64; 2], 0usize);
+    for ty in (down.min(tiles[1]) / 2..tiles[1]).step_by(down) {
+        for tx in (across / 2..tiles[0]).step_by(across) {
+            for k in 0..warps {
+                // Another one in each tile.
+                let warp = (k * Walk::WARPS / warps + looked / warps) % Walk::WARPS;
+                for step in 0..steps_x * steps_y {
+                    let step = [step % steps_x, step / steps_x];
+                    let lanes = (0..Walk::LANES).filter_map(|lane| {
+                        let [x, y] = walk.pixel(Walk::WARPS, warp, lane, step);
+                        let [x, y] = [tx * tile[0] + x, ty * tile[1] + y];
+                        (x < width && y < height)
+                            .then(|| [plan.fixed.origin[0] + x, plan.fixed.origin[1] + y])
+                    });
+                    let lanes = lanes.filter(|&[x, y]| scene.inside(y).contains(&x));
+                    let found = load(rule, &sources, bytes, lanes, &mut touched);
                     sums = [sums[0] + found[0], sums[1] + found[1]];
                 }
             }
+            looked += warps;
         }
     }
-    let all = (warps[0] * warps[1]) as u64;
-    sums.map(|n| (n as f64 * all as f64 / looked.max(1) as f64).round() as i64)
+    let all = (all * Walk::WARPS) as f64;
+    sums.map(|n| (n as f64 * all / looked.max(1) as f64).round() as i64)
 }
 
-/// The sectors that the four loads of one step touch.
+/// The sectors that the four loads of one step touch: by source, corner and number.
 fn load(
     rule: &JointRule,
     sources: &[Source],
     bytes: u64,
     lanes: impl Iterator<Item = [usize; 2]>,
+    touched: &mut Vec<(usize, u8, u64)>,
 ) -> [u64; 2] {
-    /// More sources than ranks are measured with.
-    const MOST: usize = 64;
-    // The pixels of threads lie on a line and a sector is convex: one that was left is not met again.
-    let mut last = [[u64::MAX; 4]; MOST];
-    let mut found = [0; 2];
+    touched.clear();
+    let mut last = (usize::MAX, [u64::MAX; 4]);
     for [x, y] in lanes {
         let q = rule.map.coordinate([x, y, 0]);
         let cell = [0, 1].map(|a| ((q[a] >> 8) as usize).min(rule.moving[a] - 2));
         let at = [cell[0], cell[1], 0];
-        let place = sources.iter().take(MOST).position(|s| s.cells.contains(at));
-        let Some((source, last)) = place.map(|k| (&sources[k], &mut last[k])) else { continue };
-        let first = source.stored.place(at) as u64;
-        let row = source.stored.dims[0] as u64;
-        for (last, corner) in last.iter_mut().zip([0, 1, row, row + 1]) {
-            let sector = (first + corner) * bytes / SECTOR;
-            if sector != *last {
-                found[0] += 1;
-                found[1] += u64::from(source.remote);
-                *last = sector;
-            }
+        let Some(k) = sources.iter().position(|s| s.cells.contains(at)) else { continue };
+        let first = sources[k].stored.place(at) as u64;
+        let row = sources[k].stored.dims[0] as u64;
+        let sectors = [0, 1, row, row + 1].map(|corner| (first + corner) * bytes / SECTOR);
+        // Most neighbours share them.
+        if last != (k, sectors) {
+            touched.extend((0..).zip(sectors).map(|(corner, sector)| (k, corner, sector)));
+            last = (k, sectors);
         }
     }
-    found
+    touched.sort_unstable();
+    touched.dedup();
+    let remote = touched.iter().filter(|(k, ..)| sources[*k].remote).count();
+    [touched.len() as u64, remote as u64]
 }
 
 #[cfg(test)]
@@ -137,17 +143,30 @@ mod tests {
 
     /// Sets of sectors, one load after the other, of the whole image in one place.
     fn by_sets(rule: &JointRule, bytes: u64) -> i64 {
-        let ([width, height], [side_x, side_y]) = (SCENE.size, rule.pixels_per_thread.sides());
+        let [width, height] = SCENE.size;
+        let pixels = rule.pixels_per_thread.under(&rule.map);
+        let [side_x, side_y] = pixels.sides();
         let mut loads = std::collections::BTreeMap::new();
         for y in 0..height {
             for x in SCENE.inside(y) {
-                let thread = [x / side_x, y / side_y];
-                let step = [x % side_x, y % side_y];
+                // Each warp by its place, and the step.
+                let (warp, step) = match pixels {
+                    PixelsPerThread::Tile => (
+                        [x / 128 * 4 + x % 32 / 8, y / 64 * 4 + y % 16 / 4],
+                        [x % 128 / 32, y % 64 / 16],
+                    ),
+                    PixelsPerThread::TallTile => (
+                        [x / 64 * 4 + x % 16 / 4, y / 128 * 4 + y % 32 / 8],
+                        [x % 64 / 16, y % 128 / 32],
+                    ),
+                    PixelsPerThread::Column => ([x / 4, y / 128], [x % 4, y % 4]),
+                    _ => ([x / side_x / 32, y / side_y], [x % side_x, y % side_y]),
+                };
                 let q = rule.map.coordinate([x, y, 0]);
                 let cell = [0, 1].map(|a| ((q[a] >> 8) as usize).min(rule.moving[a] - 2));
                 for corner in 0..4 {
                     let at = cell[0] + corner % 2 + width * (cell[1] + corner / 2);
-                    let key = (thread[0] / WARP, thread[1], step, corner);
+                    let key = (warp, step, corner);
                     let set: &mut BTreeSet<u64> = loads.entry(key).or_default();
                     set.insert(at as u64 * bytes / SECTOR);
                 }

@@ -5,7 +5,6 @@ use super::results::{Results, expected_share};
 use super::variants::{Extent, Strategy, Wanted, WindowName};
 use super::{Crew, files, measured, sheets};
 use crate::Host;
-use clap::ValueEnum;
 use std::sync::Mutex;
 use voxalign_compute::cuda::Cuda;
 use voxalign_compute::ops::joint::PixelsPerThread;
@@ -50,7 +49,7 @@ fn settings(size: [usize; 2], ranks: &[usize], angles: usize) -> Settings {
         bins: 32,
         ranks: ranks.to_vec(),
         wanted: Wanted {
-            strategies: Strategy::value_variants().to_vec(),
+            strategies: Strategy::USUAL.to_vec(),
             extent: Extent::All,
             halos: vec![0.0, 0.25],
             chunks: vec![48, 29],
@@ -60,6 +59,7 @@ fn settings(size: [usize; 2], ranks: &[usize], angles: usize) -> Settings {
         },
         angles: Angles::steps(angles).0,
         repeats: 1,
+        device_memory: None,
         once: false,
     }
 }
@@ -78,8 +78,8 @@ fn measure(settings: &Settings) -> Result<Results> {
 fn all_variants_are_measured_and_shares_are_those_of_the_formula() {
     let settings = settings([200, 200], &[1, 2, 3, 4], 13);
     let results = measure(&settings).unwrap();
-    // The baseline, two halos, the list and its six variants, reads of other devices.
-    let variants = 1 + 2 + 7 + 1;
+    // The baseline, two halos, the list and its seven variants, reads of other devices.
+    let variants = 1 + 2 + 8 + 1;
     assert_eq!(results.rows.len(), 13 * (1 + 3 * variants));
     assert_eq!(results.compared_with, "whole images on one rank");
     let samples = results.rows[0].samples;
@@ -142,7 +142,7 @@ fn tables_and_files_are_complete() {
     assert_eq!(sheets.len(), 8);
     let csv = files::csv(&results);
     assert_eq!(csv.lines().count(), 1 + results.rows.len());
-    assert_eq!(results.rows.len(), 5 * 2 * (1 + 11));
+    assert_eq!(results.rows.len(), 5 * 2 * (1 + 12));
     let columns = |line: &str| {
         // Commas between quotes are in odd parts.
         let plain = line.split('"').step_by(2);
@@ -189,6 +189,41 @@ fn what_does_not_fit_is_left_out_before_anything_is_allocated() {
     }
 }
 
+/// Chunks that are made as they are asked for have the histograms of images that are there; with a limit of the device nothing else is left.
+#[test]
+fn what_is_streamed_has_the_histograms_of_whole_images() {
+    let mut settings = settings([400, 300], &[1, 2, 4], 5);
+    settings.wanted.strategies = vec![Strategy::Replicated, Strategy::Stream];
+    for bits in [8, 16] {
+        settings.bits = bits;
+        // Chunks of some thousand pixels.
+        settings.device_memory = None;
+        let whole = measure(&settings).unwrap();
+        assert_eq!(whole.compared_with, "whole images on one rank");
+        assert_eq!(whole.rows.len(), 5 * 3 * 2);
+        settings.device_memory = Some(50_000);
+        let results = measure(&settings).unwrap();
+        assert_eq!(results.compared_with, "'stream' on 1 ranks");
+        assert_eq!(results.rows.len(), 5 * 3);
+        for (row, same) in
+            results.rows.iter().zip(whole.rows.iter().filter(|r| r.strategy == "stream"))
+        {
+            assert_eq!(
+                (row.strategy, row.samples, row.remote_share),
+                ("stream", whole.rows[0].samples, None)
+            );
+            assert_eq!((row.ranks, row.transactions), (same.ranks, same.transactions));
+            assert!(row.transactions > 0 && row.remote_transactions == 0);
+        }
+        for m in &results.memory {
+            let why = m.left_out.as_deref().unwrap_or("--device-memory is 49 KiB");
+            assert!(why.contains("--device-memory is"), "{why}");
+            assert_eq!(m.left_out.is_none(), m.strategy == "stream", "{m:?}");
+            assert!(m.left_out.is_some() || m.bytes_of_ranks.iter().all(|&b| b <= 50_000));
+        }
+    }
+}
+
 /// Two ranks with the kernels of a GPU, emulated where the environment does not name one.
 #[test]
 #[allow(clippy::print_stderr)] // a test that is skipped says so
@@ -210,7 +245,7 @@ fn gpus_have_the_histograms_too() {
     let crew = Crew::Threads(devices);
     let results = measured::<u8>(&settings, &crew, &machine, &Quiet::default()).unwrap();
     // The second kind of threads with each strategy, of the first halo alone.
-    assert_eq!(results.rows.len(), 3 * (2 + 2 + 3 + 8 + 2));
+    assert_eq!(results.rows.len(), 3 * (2 + 2 + 3 + 9 + 2));
     assert!(results.memory.iter().all(|m| m.left_out.is_none()), "{:?}", results.memory);
 }
 

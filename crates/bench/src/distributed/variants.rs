@@ -16,6 +16,13 @@ pub(super) enum Strategy {
     List,
     /// The own block; others' pixels are read from the devices that have them
     Peer,
+    /// Nothing: chunks of both images pass through the device, made as they are asked for
+    Stream,
+}
+
+impl Strategy {
+    /// Those that keep images.
+    pub(super) const USUAL: [Self; 4] = [Self::Replicated, Self::Halo, Self::List, Self::Peer];
 }
 
 /// How many variants.
@@ -35,17 +42,10 @@ impl FromStr for Side {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let named = |p: &PixelsPerThread| side(*p) == text;
+        let named = |p: &PixelsPerThread| p.name() == text;
         let found = PixelsPerThread::ALL.into_iter().find(named).map(Side);
-        found.ok_or_else(|| "use 1, 4x2, 4x4 or 32x32".into())
-    }
-}
-
-/// The name of the pixels of a thread.
-pub(super) fn side(pixels: PixelsPerThread) -> String {
-    match pixels.sides() {
-        [1, 1] => "1".into(),
-        [x, y] => format!("{x}x{y}"),
+        let all = PixelsPerThread::ALL.map(PixelsPerThread::name).join(", ");
+        found.ok_or_else(|| format!("use one of {all}"))
     }
 }
 
@@ -98,8 +98,8 @@ impl Group {
     /// The strategy.
     pub(super) fn strategy(&self) -> Strategy {
         match self.kind {
-            // Nothing is streamed here.
-            StrategyKind::Replicated | StrategyKind::Streamed => Strategy::Replicated,
+            StrategyKind::Replicated => Strategy::Replicated,
+            StrategyKind::Streamed => Strategy::Stream,
             StrategyKind::Halo(_) => Strategy::Halo,
             StrategyKind::List(_) => Strategy::List,
             StrategyKind::Peer(_) => Strategy::Peer,
@@ -122,6 +122,7 @@ pub(super) fn words(strategy: Strategy) -> &'static str {
         Strategy::Halo => "halo",
         Strategy::List => "list",
         Strategy::Peer => "peer",
+        Strategy::Stream => "stream",
     }
 }
 
@@ -162,6 +163,7 @@ impl Wanted {
                 "compacted, array of structures".into(),
                 ListOptions { collect: Collect::Compacted, layout: structures, ..usual },
             ),
+            ("through the host".into(), ListOptions { direct: false, ..usual }),
             ("plain order".into(), ListOptions { order: ChunkOrder::Plain, ..usual }),
         ];
         for &streams in self.streams.iter().skip(1) {
@@ -174,10 +176,11 @@ impl Wanted {
         all
     }
 
-    /// What is measured with some ranks; one rank has nothing to fetch from others, and is the baseline alone.
+    /// What is measured with some ranks; one rank has nothing to fetch from others: the baseline, and what is streamed.
     pub(super) fn groups(&self, ranks: usize) -> Vec<Group> {
         let kinds = self.strategies.iter().flat_map(|strategy| match strategy {
             Strategy::Replicated => vec![StrategyKind::Replicated],
+            Strategy::Stream => vec![StrategyKind::Streamed],
             _ if ranks == 1 => Vec::new(),
             Strategy::Halo => self.halos.iter().map(|&h| StrategyKind::Halo(margin(h))).collect(),
             Strategy::List => vec![StrategyKind::List(Halo::default())],
@@ -202,7 +205,7 @@ impl Wanted {
             for (k, &pixels) in self.pixels_per_thread.iter().enumerate().take(sides) {
                 let mut name = group.name() + about;
                 if k > 0 {
-                    name += &format!(", {} per thread", side(pixels));
+                    name += &format!(", {} per thread", pixels.name());
                 }
                 group.variants.push(Variant {
                     strategy: group.strategy(),
@@ -253,25 +256,27 @@ mod tests {
             windows: vec![WindowName::Plain, WindowName::Cubic],
         };
         let groups = wanted.groups(2);
-        assert_eq!(groups.len(), 1 + 3 + 1 + 1);
+        assert_eq!(groups.len(), 1 + 3 + 1 + 1 + 1);
         let variants: Vec<_> = groups.iter().flat_map(|g| &g.variants).collect();
         let names: BTreeSet<_> = variants.iter().map(|v| &v.name).collect();
         // By pixels of a thread, of the first halo alone; halos; lists.
-        assert_eq!(names.len(), 2 * (4 + 4 + 1 + 1 + 4 + 6 + 4));
+        assert_eq!(names.len(), 2 * (8 + 8 + 1 + 1 + 8 + 7 + 8 + 8));
         assert_eq!(names.len(), variants.len());
-        assert_eq!(variants.iter().filter(|v| v.usual).count(), 2 * 6);
+        assert_eq!(variants.iter().filter(|v| v.usual).count(), 2 * 7);
         let one = wanted.groups(1);
-        assert_eq!((one.len(), one[0].kind), (1, StrategyKind::Replicated));
+        let kinds: Vec<_> = one.iter().map(|g| g.kind).collect();
+        assert_eq!(kinds, [StrategyKind::Replicated, StrategyKind::Streamed]);
         let lists: Vec<_> = variants.iter().filter(|v| v.strategy == Strategy::List).collect();
         let options: Vec<_> = lists.iter().map(|v| v.list).collect();
         assert!(options.iter().any(|o| o.collect == Collect::Compacted && o.streams == 4));
+        assert_eq!(options.iter().filter(|o| !o.direct).count(), 2);
         assert!(options.iter().any(|o| o.streams == 1) && options[0].chunk == [64, 64, 1]);
     }
 
     #[test]
     fn sides_are_named() {
         for pixels in PixelsPerThread::ALL {
-            assert_eq!(side(pixels).parse(), Ok(Side(pixels)));
+            assert_eq!(pixels.name().parse(), Ok(Side(pixels)));
         }
         assert!("2x2".parse::<Side>().is_err());
     }

@@ -8,7 +8,6 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use voxalign_jobs::Job as _;
 use voxalign_jobs::affine::Job;
-use voxalign_jobs::machine::{Auto, may_be_gpu};
 use voxalign_jobs::team;
 
 /// What `voxalign affine --help` says at its end.
@@ -79,9 +78,7 @@ pub(crate) fn run(args: AffineArgs) -> Result<Outcome, Failure> {
             return job::find(args, (caller, printer), tables::affine);
         }
         let (job, world) = (&args.job.job, ranks::world()?);
-        let gpus = job.distributed.gpus.or((world.size() > 1).then_some(1));
-        let gpus = gpus.filter(|_| may_be_gpu(args.run.running.machine, Auto::Gpu).unwrap_or(true));
-        let machine = team::start(args.run.running.machine, gpus, world, printer)?;
+        let machine = team::start(args.run.running.machine, job.distributed.gpus, world, printer)?;
         device::start_threads(Some(machine.threads))?;
         device::keep(&machine);
         let given = job.read(caller, printer)?;

@@ -166,7 +166,8 @@ fn a_mask_and_a_known_start_count() {
     let line = "affine fixed.tif moving.ome.zarr -o out --distributed auto --fixed-mask mask.tif --no-report --outputs affine";
     place.line(line).expect(0);
     let samples = record(&place, "out")["distributed"]["scales"][1]["samples"].as_u64().unwrap();
-    assert!((740_000..760_000).contains(&samples), "{samples}");
+    // Less what is outside of the moving image.
+    assert!((600_000..750_000).contains(&samples), "{samples}");
     assert!(off(&place, "out") < 2.0, "{}", off(&place, "out"));
     // A start that is scored as it is.
     let line = "affine fixed.tif moving.ome.zarr -o same --distributed auto --init out/affine.tfm --search none --no-report --outputs affine";

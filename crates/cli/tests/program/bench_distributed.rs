@@ -9,8 +9,8 @@ fn all_strategies_are_measured() {
                 --variants all --device cpu --csv d.csv --trace t.csv --html d.html --json";
     let json = place.line(line).expect(0).json();
     let rows = json["rows"].as_array().unwrap();
-    // Four halos, the list and its seven variants, the baseline and reads of other devices; one rank is the baseline.
-    assert_eq!(rows.len(), 5 * (1 + 2 * (1 + 4 + 8 + 1)));
+    // Four halos, the list and its eight variants, the baseline and reads of other devices; one rank is the baseline.
+    assert_eq!(rows.len(), 5 * (1 + 2 * (1 + 4 + 9 + 1)));
     assert!(rows.iter().all(|r| r["milliseconds"].as_f64().unwrap() > 0.0));
     assert_eq!(json["compared_with"], "whole images on one rank");
     let remote = |r: &&serde_json::Value| {

@@ -44,6 +44,12 @@ impl Clock {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
     }
 
+    /// Seconds between its start and a time after that.
+    fn at(&self, time: Instant) -> f64 {
+        let start = self.0.lock().unwrap_or_else(PoisonError::into_inner).0;
+        time.saturating_duration_since(start).as_secs_f64()
+    }
+
     fn note(&self, operation: Operation) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).1.push(operation);
     }
@@ -133,6 +139,11 @@ impl Transport for Clocked {
     fn finish(&self) -> Result<()> {
         self.inner.finish()
     }
+
+    fn note(&self, name: &'static str, bytes: u64, times: [Instant; 3]) {
+        let [came, began, ended] = times.map(|time| self.clock.at(time));
+        self.clock.note(Operation { name, came, began, ended, bytes });
+    }
 }
 
 #[cfg(test)]
@@ -164,5 +175,25 @@ mod tests {
         let waited = |rank: usize| noted[rank].iter().map(|o| o.began - o.came).sum::<f64>();
         assert!(waited(0) > 0.05 && waited(0) > waited(1), "{noted:?}");
         assert!(noted.iter().flatten().all(|o| o.came <= o.began && o.began <= o.ended));
+    }
+
+    #[test]
+    fn what_ranks_do_by_themselves_is_noted_by_a_clock_alone() {
+        let ranks = Communicator::single();
+        let (clocked, clock) = ranks.clocked();
+        let early = Instant::now();
+        clock.start();
+        let times = [0, 2, 5].map(|ms| early + Duration::from_millis(1000 + ms));
+        ranks.note("an exchange", 3, times);
+        assert!(clock.operations().is_empty());
+        clocked.note("an exchange", 7, times);
+        let noted = clock.operations()[0];
+        assert_eq!((noted.name, noted.bytes), ("an exchange", 7));
+        assert!(noted.came > 0.9 && noted.came <= 1.0);
+        assert!((noted.began - noted.came - 0.002).abs() < 1e-9);
+        assert!((noted.ended - noted.began - 0.003).abs() < 1e-9);
+        // What was before the start is at 0.
+        clocked.note("an exchange", 7, [early; 3]);
+        assert_eq!(clock.operations()[1].ended, 0.0);
     }
 }

@@ -69,6 +69,7 @@ pub use value::Value;
 
 use std::fmt::Display;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Bytes of numbers that are converted at a time.
 const PIECE: usize = 1 << 22;
@@ -360,6 +361,12 @@ impl Communicator {
     /// What MPI says.
     pub fn finish(&self) -> Result<()> {
         self.0.finish()
+    }
+
+    /// Notes an operation that ranks did by themselves, in memory that they share, where this is one with a clock: when this rank came to it, when all were
+    /// there, and when it was done.
+    pub fn note(&self, name: &'static str, bytes: u64, times: [Instant; 3]) {
+        self.0.note(name, bytes, times);
     }
 
     fn check_root(&self, root: usize) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use super::error::{CommError, Result};
 use std::fmt::Debug;
+use std::time::Instant;
 
 /// How the numbers of the ranks become one. All of it is exact, so that neither the order of the
 /// ranks nor their number matters; sums that leave the range of `i64` wrap around.
@@ -96,4 +97,9 @@ pub trait Transport: Debug + Send + Sync {
     /// # Errors
     /// [`CommError`].
     fn finish(&self) -> Result<()>;
+
+    /// Notes an operation that ranks did by themselves: when this rank came to it, when all were there, and when it was done.
+    fn note(&self, name: &'static str, bytes: u64, times: [Instant; 3]) {
+        let _ = (name, bytes, times);
+    }
 }

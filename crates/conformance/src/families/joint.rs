@@ -2,7 +2,8 @@
 
 use voxalign_compute::ops::joint::{
     Block, BlockRule, Brick, Collect, Decomposition, FixedPart, FixedPointMap, JointRule,
-    JointSlopes, MessageLayout, Outbox, Pixel, Pixels, PixelsPerThread, Sending, TALLIES, Window,
+    JointSlopes, MessageLayout, Messages, Outbox, Pixel, Pixels, PixelsPerThread, Sending, TALLIES,
+    Window,
 };
 use voxalign_compute::{Device, Dims};
 
@@ -12,7 +13,7 @@ use crate::support::Results;
 const WINDOWS: [Window; 2] = [Window::Plain, Window::Cubic];
 
 /// Fixed and moving sizes that are odd, tiny, flat, and of more pixels than a block of threads has.
-const SIZES: [(Dims, Dims); 8] = [
+const SIZES: [(Dims, Dims); 9] = [
     ([1, 1, 1], [1, 1, 1]),
     ([3, 2, 1], [2, 5, 1]),
     ([37, 23, 1], [40, 19, 1]),
@@ -21,6 +22,7 @@ const SIZES: [(Dims, Dims); 8] = [
     ([17, 1, 1], [1, 17, 1]),
     ([13, 9, 7], [11, 12, 6]),
     ([5, 5, 1], [7, 6, 3]),
+    ([9, 150, 1], [140, 12, 1]),
 ];
 
 /// Angles, scales and shifts: the last leaves the image.
@@ -76,7 +78,7 @@ fn each_case<P: Pixel + TryFrom<u32>>(mut work: impl FnMut(&Pair<P>, &JointRule,
             let map = turned(&pair, angle, scale, shift);
             for window in WINDOWS {
                 let mut rule = pair.rule(map, [2, 16, 31, 128][(s + m) % 4], window);
-                rule.pixels_per_thread = PixelsPerThread::ALL[(s + m) % 4];
+                rule.pixels_per_thread = PixelsPerThread::ALL[(s + m) % PixelsPerThread::ALL.len()];
                 rule.most_at_once = [1 << 20, 1, 7, 100, 1000][(s + m) % 5];
                 for slopes in [false, true] {
                     if window == Window::Plain && slopes {
@@ -191,6 +193,8 @@ fn of_messages<D: Device, P: Pixel + TryFrom<u32>>(device: &D) {
         let fixed_cut = Decomposition::new(pair.fixed, ranks, BlockRule::AlongX).unwrap();
         let bins = device.upload(&pair.bins).unwrap();
         let mut out = device.alloc(rule.numbers(slopes)).unwrap();
+        // The same of messages that are read where they were collected.
+        let mut in_place = device.alloc(rule.numbers(slopes)).unwrap();
         let mut lists = vec![Vec::new(); ranks];
         let buffers: Vec<_> = stored
             .iter()
@@ -202,9 +206,9 @@ fn of_messages<D: Device, P: Pixel + TryFrom<u32>>(device: &D) {
             let here = brick(own).cells;
             for part in fixed_cut.block(own).chunks([50, 40, 2]) {
                 let fixed = FixedPart { block: Block::whole(pair.fixed), bins: &bins, part };
-                device
-                    .joint_add(rule, &fixed, &[brick(own)], on_device.as_ref(), &mut out)
-                    .unwrap();
+                for out in [&mut out, &mut in_place] {
+                    device.joint_add(rule, &fixed, &[brick(own)], on_device.as_ref(), out).unwrap();
+                }
                 let (axes, most) = (rule.axes(), part.len() + own);
                 let sending = Sending { owners: cut, own, here, layout, collect, most, axes };
                 let Outbox { mut words, mut counts, mut scratch } =
@@ -214,6 +218,13 @@ fn of_messages<D: Device, P: Pixel + TryFrom<u32>>(device: &D) {
                     .unwrap();
                 let outbox = Outbox::<D> { words, counts, scratch };
                 let sent = outbox.bytes(device, &sending).unwrap();
+                let counts = device.download(&outbox.counts).unwrap();
+                let starts = sending.starts(&counts);
+                for (rank, (&first, &count)) in starts.iter().zip(&counts).enumerate() {
+                    let messages = outbox.messages(&sending, [first, count as usize]);
+                    let (brick, table) = (brick(rank).within(cut.cells(rank)), on_device.as_ref());
+                    device.joint_receive(rule, &messages, &brick, table, &mut in_place).unwrap();
+                }
                 assert!(sent[own].is_empty(), "{case}: messages to itself");
                 lists.iter_mut().zip(sent).for_each(|(list, sent)| list.push(sent));
             }
@@ -223,11 +234,19 @@ fn of_messages<D: Device, P: Pixel + TryFrom<u32>>(device: &D) {
             let words = device.upload(&words).unwrap();
             let brick = brick(rank).within(cut.cells(rank));
             device
-                .joint_receive(rule, layout, &words, count, &brick, on_device.as_ref(), &mut out)
+                .joint_receive(
+                    rule,
+                    &Messages::list(&words, layout, count),
+                    &brick,
+                    on_device.as_ref(),
+                    &mut out,
+                )
                 .unwrap();
         }
-        let found = device.into_host(out).unwrap();
-        check(&expected, rule, &found, slopes, case);
+        for out in [out, in_place] {
+            let found = device.into_host(out).unwrap();
+            check(&expected, rule, &found, slopes, case);
+        }
     });
 }
 
@@ -248,12 +267,17 @@ pub(crate) fn wild_messages<D: Device>(device: &D) {
     let words = device.upload(&words).unwrap();
     let mut out = device.alloc(rule.numbers(false)).unwrap();
     let layout = MessageLayout::Structures;
-    device.joint_receive(&rule, layout, &words, 4, &brick, None, &mut out).unwrap();
+    let messages = Messages::list(&words, layout, 4);
+    device.joint_receive(&rule, &messages, &brick, None, &mut out).unwrap();
+    // Messages are not where there is no room for them.
+    let beyond = Messages { first: 1, ..messages };
+    assert!(device.joint_receive(&rule, &beyond, &brick, None, &mut out).is_err());
     // Nor by a brick without cells, nor is a bin of more than 8 bits another one.
     let nowhere = Brick { cells: Block { dims: [0; 3], ..brick.cells }, ..brick };
-    device.joint_receive(&rule, layout, &words, 4, &nowhere, None, &mut out).unwrap();
+    device.joint_receive(&rule, &messages, &nowhere, None, &mut out).unwrap();
     let large = device.upload(&[256 + 3, 6 * 256, 6 * 256]).unwrap();
-    device.joint_receive(&rule, layout, &large, 1, &brick, None, &mut out).unwrap();
+    let messages = Messages::list(&large, layout, 1);
+    device.joint_receive(&rule, &messages, &brick, None, &mut out).unwrap();
     assert!(device.into_host(out).unwrap().iter().all(|&n| n == 0));
 }
 

@@ -20,10 +20,15 @@ pub(crate) fn has(path: &Path, extensions: &[&str]) -> bool {
     extensions.contains(&&*extension)
 }
 
+/// Whether a folder is an OME-Zarr.
+pub(crate) fn is_zarr(path: &Path) -> bool {
+    let group = |name: &str| path.join(name).is_file();
+    has(path, &["zarr"]) || [".zgroup", ".zattrs", "zarr.json"].into_iter().any(group)
+}
+
 /// Whether a file is read in blocks.
 pub(crate) fn is_pyramid(path: &Path) -> bool {
-    let group = |name: &str| path.join(name).is_file();
-    has(path, &READ) || [".zgroup", ".zattrs", "zarr.json"].into_iter().any(group)
+    has(path, &READ) || is_zarr(path)
 }
 
 /// Opens an image that is read in blocks.

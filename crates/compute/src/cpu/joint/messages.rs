@@ -8,7 +8,8 @@ use crate::cpu::{Cpu, CpuBuffer};
 use crate::device::DeviceBuffer;
 use crate::error::Result;
 use crate::ops::joint::{
-    Block, CUT, FixedPart, JointRule, MessageLayout, NO_SAMPLE, Sending, check_fixed, check_rule,
+    Block, CUT, FixedPart, JointRule, MessageLayout, Messages, NO_SAMPLE, Sending, check_fixed,
+    check_rule,
 };
 use voxalign_image::memory;
 
@@ -125,12 +126,10 @@ fn write(sending: &Sending, tasks: &[Vec<List>], words: &mut [u32], counts: &mut
 pub(super) fn receive(
     cpu: &Cpu,
     pass: &Pass<'_>,
-    layout: MessageLayout,
-    words: &[u32],
-    count: usize,
+    messages: &Messages<'_, Cpu>,
     source: &Source<'_>,
 ) -> Result<Vec<Vec<i64>>> {
-    let axes = pass.rule.axes();
+    let (axes, count) = (pass.rule.axes(), messages.count);
     let most = (count >> 14).max(1);
     let tasks = if cpu.threads() == 1 { 1 } else { (8 * cpu.threads()).min(most) };
     cpu.try_collect(tasks, |task| {
@@ -140,7 +139,7 @@ pub(super) fn receive(
         let mut first = range.start;
         while first < range.end {
             let room = tally.room(LANES.min(range.end - first));
-            samples.of_messages(layout, words, count, first..first + room, axes);
+            samples.of_messages(messages, first..first + room, axes);
             samples.keep_within(source);
             tally.add_samples(source, &samples, &mut corners);
             first += room;
@@ -152,15 +151,15 @@ pub(super) fn receive(
 impl Samples {
     fn of_messages(
         &mut self,
-        layout: MessageLayout,
-        words: &[u32],
-        count: usize,
+        messages: &Messages<'_, Cpu>,
         range: std::ops::Range<usize>,
         axes: usize,
     ) {
         self.len = range.len();
+        let (words, room) = (messages.words.as_slice(), messages.room);
         for (l, i) in range.enumerate() {
-            match layout {
+            let i = messages.first + i;
+            match messages.layout {
                 MessageLayout::Structures => {
                     let message = &words[(1 + axes) * i..(1 + axes) * (i + 1)];
                     self.bins[l] = u8::try_from(message[0]).unwrap_or(NO_SAMPLE);
@@ -169,7 +168,7 @@ impl Samples {
                 MessageLayout::Arrays => {
                     self.bins[l] = (words[i / 4] >> (8 * (i % 4))) as u8;
                     for a in 0..axes {
-                        self.q[a][l] = words[count.div_ceil(4) + a * count + i];
+                        self.q[a][l] = words[room.div_ceil(4) + a * room + i];
                     }
                 }
             }

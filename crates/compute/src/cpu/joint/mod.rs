@@ -9,8 +9,8 @@ use crate::device::DeviceBuffer;
 use crate::error::Result;
 use crate::host::zeroed;
 use crate::ops::joint::{
-    Brick, FixedPart, Joint, JointRule, MessageLayout, NUMBERS, Sending, Window, WindowTable,
-    add_split, check_bricks, check_fixed, check_rule, window_tables,
+    Brick, FixedPart, Joint, JointRule, Messages, NUMBERS, Sending, Window, WindowTable, add_split,
+    check_bricks, check_fixed, check_messages, check_rule, window_tables,
 };
 use lanes::{Corners, Samples, Source};
 use rows::{Left, Row, Rows};
@@ -246,23 +246,21 @@ impl Joint for Cpu {
     fn joint_receive(
         &self,
         rule: &JointRule,
-        layout: MessageLayout,
-        words: &CpuBuffer<u32>,
-        count: usize,
+        messages: &Messages<'_, Self>,
         brick: &Brick<'_, Self>,
         table: Option<&CpuBuffer<i32>>,
         out: &mut CpuBuffer<i64>,
     ) -> Result<()> {
         check_rule(rule, table.map(DeviceBuffer::len), out.len())?;
         let wide = check_bricks(rule, std::slice::from_ref(brick))?;
-        crate::error::check_len("messages", layout.words(count, rule.axes()), words.len())?;
+        check_messages(rule, messages)?;
         if brick.cells.is_empty() {
             return Ok(());
         }
         let table = held_within(table)?;
         let pass = Pass::new(self, rule, wide, table.as_deref());
         let source = source(rule, brick);
-        let found = messages::receive(self, &pass, layout, words.as_slice(), count, &source)?;
+        let found = messages::receive(self, &pass, messages, &source)?;
         add_all(found, out.as_mut_slice());
         Ok(())
     }

@@ -8,10 +8,10 @@ use super::{
 };
 use crate::cuda::declare::{In, Out};
 use crate::device::{DeviceBuffer, Memory};
-use crate::error::{Result, check_len};
+use crate::error::Result;
 use crate::ops::joint::{
-    Brick, Collect, FixedPart, JointRule, MessageLayout, Sending, check_bricks, check_fixed,
-    check_rule,
+    Brick, Collect, FixedPart, JointRule, MessageLayout, Messages, Sending, check_bricks,
+    check_fixed, check_messages, check_rule,
 };
 
 plain! {
@@ -30,6 +30,18 @@ plain! {
     }
 }
 
+plain! {
+    /// A list of messages: its address where another GPU has it, and else 0; the first of them, how many there is room for, how many they are,
+    /// and whether they are structures.
+    struct JointList {
+        far: u64,
+        first: u64,
+        room: u64,
+        n: u64,
+        structures: u64,
+    }
+}
+
 kernels! { MESSAGES = "joint/messages.cu";
     fn joint_clear[256](numbers: &mut [u32], first: u64, n: u64);
     fn joint_send[256](
@@ -44,14 +56,17 @@ kernels! { MESSAGES = "joint/messages.cu";
         owners: JointOwners, total: u64, slots: &mut [u32], counts: &[u32], words: &mut [u32], bytes: &mut [u8],
     );
     fn joint_receive_counts[512](
-        bins: JointBins, brick: JointBrick, own: &[PixelCell], structures: u32, words: &[u32], bytes: &[u8],
-        n: u64, most: u32, copies: u32, out: &mut [u64],
+        bins: JointBins, brick: JointBrick, own: &[PixelCell], list: JointList, words: &[u32], bytes: &[u8],
+        most: u32, copies: u32, out: &mut [u64],
     );
     fn joint_receive_slopes[256](
-        bins: JointBins, brick: JointBrick, own: &[PixelCell], structures: u32, words: &[u32], bytes: &[u8],
-        n: u64, most: u32, slopes: &[i32], out: &mut [u64],
+        bins: JointBins, brick: JointBrick, own: &[PixelCell], list: JointList, words: &[u32], bytes: &[u8],
+        most: u32, slopes: &[i32], out: &mut [u64],
     );
 }
+
+/// The pixels of a side of what a block of threads looks at together.
+const BOX: usize = 32;
 
 static PROGRAMS: LazyLock<Vec<MESSAGES>> =
     LazyLock::new(|| (0..8).map(|number| MESSAGES.with(&macros(number))).collect());
@@ -105,15 +120,18 @@ impl Cuda {
         let program = &PROGRAMS[number(rule, false)];
         let (map, bins) = (JointMap::new(rule), JointBins::new(rule, false));
         let (part, owners) = (JointPart::new(fixed), JointOwners::new(rule, sending));
-        let blocks = total.div_ceil(256).min(4 * WAVES * self.multiprocessors());
-        let shape = Shape::blocks(blocks, 256);
+        let most = 4 * WAVES * self.multiprocessors();
+        let [x, y, z] = fixed.part.dims;
+        let boxes = x.div_ceil(BOX) * y.div_ceil(BOX) * z;
+        let shape = Shape::blocks(total.div_ceil(256).min(most), 256);
+        let of_boxes = Shape::blocks(boxes.min(most), 256);
         let (out, bytes) = (Out::<u32>::cast(words), Out::<u8>::cast(words));
         // SAFETY: pixels of the part are read in its block; there is room for a message of every pixel in the list of every rank, or in
         // the slots and in the one list of all.
         unsafe {
             match sending.collect {
                 Collect::Atomic => program.joint_send(
-                    self, shape, map, bins, part, fixed.bins, owners, out, bytes, counts,
+                    self, of_boxes, map, bins, part, fixed.bins, owners, out, bytes, counts,
                 ),
                 Collect::Compacted => {
                     self.clear(scratch, sending.most * (1 + sending.axes))?;
@@ -143,27 +161,39 @@ impl Cuda {
         }
     }
 
-    /// [`joint_receive`](crate::ops::Joint::joint_receive), of a list and the number of its messages.
+    /// [`joint_receive`](crate::ops::Joint::joint_receive).
     pub(super) fn receive(
         &self,
         rule: &JointRule,
-        layout: MessageLayout,
-        (words, count): (&CudaBuffer<u32>, usize),
+        messages: &Messages<'_, Self>,
         brick: &Brick<'_, Self>,
         table: Option<&CudaBuffer<i32>>,
         out: &mut CudaBuffer<i64>,
     ) -> Result<()> {
         check_rule(rule, table.map(DeviceBuffer::len), out.len())?;
         let wide = check_bricks(rule, std::slice::from_ref(brick))?;
-        check_len("messages", layout.words(count, rule.axes()), words.len())?;
+        check_messages(rule, messages)?;
+        let Messages { words, count, .. } = *messages;
+        // What is here is read as a buffer, in the order of its uses.
+        let is_here = words.is_of(self);
+        let far = if is_here { 0 } else { words.reached_by(self)? };
         if count == 0 {
             return Ok(());
         }
         let program = &PROGRAMS[number(rule, wide)];
         let (bins, own) = (JointBins::new(rule, wide), own_pixels(Some(brick)));
         let there = self.brick(rule, brick)?;
-        let structures = u32::from(layout == MessageLayout::Structures);
-        let (bytes, n) = (In::<u8>::cast(words), count as u64);
+        let list = JointList {
+            far,
+            first: messages.first as u64,
+            room: messages.room as u64,
+            n: count as u64,
+            structures: u64::from(messages.layout == MessageLayout::Structures),
+        };
+        let (words, bytes) = match is_here {
+            true => (In::from(words), In::<u8>::cast(words)),
+            false => (In::none(), In::none()),
+        };
         let most = rule.at_once(table.is_some());
         let threads = if table.is_some() { SUMMING } else { COUNTING };
         let blocks = count.div_ceil(threads).min(WAVES * self.multiprocessors());
@@ -173,7 +203,7 @@ impl Cuda {
         unsafe {
             match table {
                 Some(table) => program.joint_receive_slopes(
-                    self, shape, bins, there, own, structures, words, bytes, n, most, table, out,
+                    self, shape, bins, there, own, list, words, bytes, most, table, out,
                 ),
                 None => {
                     let copies = self.tables(rule);
@@ -184,10 +214,9 @@ impl Cuda {
                         bins,
                         there,
                         own,
-                        structures,
+                        list,
                         words,
                         bytes,
-                        n,
                         most,
                         copies as u32,
                         out,
@@ -195,7 +224,7 @@ impl Cuda {
                 }
             }
         }?;
-        // The stream does not know who reads memory of the host.
-        if brick.pixels.is_on_device() { Ok(()) } else { self.synchronize() }
+        // The stream does not know who reads memory of the host or of another GPU.
+        if is_here && brick.pixels.is_on_device() { Ok(()) } else { self.synchronize() }
     }
 }

@@ -5,11 +5,12 @@ pub(in crate::cuda) mod messages;
 use std::sync::LazyLock;
 
 use super::{Cuda, CudaBuffer, Shape};
+use crate::Dims;
 use crate::cuda::declare::{In, Out};
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::Result;
 use crate::ops::joint::{
-    Block, Brick, CUT, FixedPart, Joint, JointRule, MessageLayout, NUMBERS, Sending, Window,
+    Block, Brick, CUT, FixedPart, Joint, JointRule, Messages, NUMBERS, Sending, Walk, Window,
     check_bricks, check_fixed, check_rule,
 };
 
@@ -60,6 +61,23 @@ plain! {
     }
 }
 
+plain! {
+    /// How threads share the pixels of a tile: what exact coordinates change by from a pixel of a thread to its next along x, the lanes of a warp and the warps of a block along x, the pixels of a tile, from a thread to the
+    /// next, from a pixel of a thread to its next, and the pixels of a thread.
+    struct JointWalk {
+        step: [i64; 3],
+        tiles: u64,
+        across: u32,
+        down: u32,
+        lanes: u32,
+        warps: u32,
+        tile: [u32; 2],
+        apart: [u32; 2],
+        next: [u32; 2],
+        sides: [u32; 2],
+    }
+}
+
 cells! {
     /// A [`JointBrick`], in words of 64 bits.
     BrickCell = "JointBrick";
@@ -70,11 +88,11 @@ cells! {
 kernels! { JOINT = "joint/joint.cu";
     fn joint_count[512](
         map: JointMap, bins: JointBins, part: JointPart, fixed: &[u8], first: JointBrick,
-        all: &[BrickCell], count: u32, own: &[PixelCell], side_x: u32, side_y: u32, most: u32, copies: u32, out: &mut [u64],
+        all: &[BrickCell], count: u32, own: &[PixelCell], walk: JointWalk, most: u32, copies: u32, out: &mut [u64],
     );
     fn joint_slopes[256](
         map: JointMap, bins: JointBins, part: JointPart, fixed: &[u8], first: JointBrick,
-        all: &[BrickCell], count: u32, own: &[PixelCell], side_x: u32, side_y: u32, most: u32, slopes: &[i32], out: &mut [u64],
+        all: &[BrickCell], count: u32, own: &[PixelCell], walk: JointWalk, most: u32, slopes: &[i32], out: &mut [u64],
     );
 }
 
@@ -87,8 +105,8 @@ const USUAL: usize = 64 << 10;
 const MOST_TABLES: usize = 8;
 /// Shared memory that kernels take beside their tables.
 const BESIDE: usize = 8 << 10;
-/// Blocks for each multiprocessor.
-const WAVES: usize = 8;
+/// Blocks for each multiprocessor, of which two, three or four run at once: none of these leaves some without work at the end.
+const WAVES: usize = 12;
 
 /// The programs by the bits of pixels, axes and window.
 static PROGRAMS: LazyLock<Vec<JOINT>> =
@@ -121,6 +139,29 @@ impl JointMap {
     fn new(rule: &JointRule) -> Self {
         let m = &rule.map.matrix;
         Self { matrix: std::array::from_fn(|k| m[k / 3][k % 3]), offset: rule.map.offset }
+    }
+}
+
+impl JointWalk {
+    /// That of blocks of so many warps in a part of these sizes.
+    fn new(rule: &JointRule, part: Dims, warps: usize) -> Self {
+        let walk = rule.pixels_per_thread.walk(&rule.map);
+        let tile = walk.tile(warps);
+        let (across, down) = (part[0].div_ceil(tile[0]), part[1].div_ceil(tile[1]));
+        let of = |pair: [usize; 2]| pair.map(|n| n as u32);
+        let next = walk.between_pixels(warps)[0] as i64;
+        Self {
+            step: [0, 1, 2].map(|r| next * rule.map.matrix[r][0]),
+            tiles: (across * down * part[2]) as u64,
+            across: across as u32,
+            down: down as u32,
+            lanes: walk.lanes[0] as u32,
+            warps: (walk.threads(warps)[0] / walk.lanes[0]) as u32,
+            tile: of(tile),
+            apart: of(walk.between_threads()),
+            next: of(walk.between_pixels(warps)),
+            sides: of(walk.sides),
+        }
     }
 }
 
@@ -226,10 +267,8 @@ impl Joint for Cuda {
             _ => Some(self.upload_vec(all.iter().flat_map(JointBrick::words).collect())?),
         };
         let threads = if table.is_some() { SUMMING } else { COUNTING };
-        let [side_x, side_y] = rule.pixels_per_thread.sides();
-        let tile = [32 * side_x, threads / 32 * side_y];
-        let [x, y, z] = fixed.part.dims;
-        let tiles = x.div_ceil(tile[0]) * y.div_ceil(tile[1]) * z;
+        let walk = JointWalk::new(rule, fixed.part.dims, threads / Walk::LANES);
+        let tiles = walk.tiles as usize;
         let shape = Shape::blocks(tiles.min(WAVES * self.multiprocessors()), threads as u32);
         let (map, bins, part) =
             (JointMap::new(rule), JointBins::new(rule, wide), JointPart::new(fixed));
@@ -238,14 +277,13 @@ impl Joint for Cuda {
         let most = rule.at_once(table.is_some());
         let all = list.as_ref().map_or_else(In::none, In::<BrickCell>::cast);
         let out = Out::<u64>::cast(out);
-        let (side_x, side_y) = (side_x as u32, side_y as u32);
         // SAFETY: pixels of the part are read in the block, which encloses it, those of samples in bricks that have the pixels of their
         // cells; entries are below the number of them.
         unsafe {
             match table {
                 Some(table) => program.joint_slopes(
-                    self, shape, map, bins, part, fixed.bins, first, all, count, own, side_x,
-                    side_y, most, table, out,
+                    self, shape, map, bins, part, fixed.bins, first, all, count, own, walk, most,
+                    table, out,
                 ),
                 None => {
                     let copies = self.tables(rule);
@@ -261,8 +299,7 @@ impl Joint for Cuda {
                         all,
                         count,
                         own,
-                        side_x,
-                        side_y,
+                        walk,
                         most,
                         copies as u32,
                         out,
@@ -289,14 +326,12 @@ impl Joint for Cuda {
     fn joint_receive(
         &self,
         rule: &JointRule,
-        layout: MessageLayout,
-        words: &CudaBuffer<u32>,
-        count: usize,
+        messages: &Messages<'_, Self>,
         brick: &Brick<'_, Self>,
         table: Option<&CudaBuffer<i32>>,
         out: &mut CudaBuffer<i64>,
     ) -> Result<()> {
-        self.receive(rule, layout, (words, count), brick, table, out)
+        self.receive(rule, messages, brick, table, out)
     }
 }
 
@@ -305,4 +340,5 @@ const _: () = {
     assert!(32 * 32 * COUNTING <= JointRule::SAFE[0] as usize);
     assert!(32 * 32 * SUMMING <= JointRule::SAFE[1] as usize);
     assert!(NUMBERS == 21);
+    assert!(COUNTING == Walk::WARPS * Walk::LANES);
 };

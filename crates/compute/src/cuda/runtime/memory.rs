@@ -51,6 +51,11 @@ impl<T: Element> CudaBuffer<T> {
         Touch { access: Access::Change, ..self.read_by() }
     }
 
+    /// Whether it is in the memory of a device, whichever of its handles made it.
+    pub(in crate::cuda) fn is_of(&self, device: &Cuda) -> bool {
+        self.device.identity() == device.identity()
+    }
+
     /// The address by which kernels of a device read the buffer, also where it is in the memory of another GPU, which is opened to it. The
     /// buffer has to be there, and nobody may change it meanwhile.
     pub(in crate::cuda) fn reached_by(&self, reader: &Cuda) -> Result<u64> {

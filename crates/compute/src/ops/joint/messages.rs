@@ -1,8 +1,10 @@
 //! Messages: samples whose moving pixels another rank has.
 
+use voxalign_compute_macros::forwarded;
+
 use super::{Block, Decomposition, JointRule};
-use crate::device::Memory;
-use crate::error::{ComputeError, Result, check_len};
+use crate::device::{DeviceBuffer, Memory};
+use crate::error::{ComputeError, Result, check_len, check_part};
 use crate::host::zeroed;
 
 /// How the numbers of messages lie in memory. A message is a fixed bin and the coordinates of a sample, two where the moving image has one plane
@@ -37,6 +39,40 @@ pub enum Collect {
     /// pixels for each rank.
     #[default]
     Atomic,
+}
+
+/// Messages in memory: some of those that there is room for.
+#[derive(Debug)]
+#[forwarded]
+pub struct Messages<'a, D: Memory> {
+    /// The memory.
+    pub words: &'a D::Buffer<u32>,
+    /// How the numbers of messages lie there.
+    pub layout: MessageLayout,
+    /// The messages that there is room for.
+    pub room: usize,
+    /// The place of the first of these messages.
+    pub first: usize,
+    /// How many they are.
+    pub count: usize,
+}
+
+impl<'a, D: Memory> Messages<'a, D> {
+    /// One list of messages that fills the memory.
+    #[must_use]
+    pub fn list(words: &'a D::Buffer<u32>, layout: MessageLayout, count: usize) -> Self {
+        Self { words, layout, room: count, first: 0, count }
+    }
+}
+
+/// Checks that messages are where they are said to be.
+pub(crate) fn check_messages<D: Memory>(
+    rule: &JointRule,
+    messages: &Messages<'_, D>,
+) -> Result<()> {
+    let Messages { words, layout, room, first, count } = *messages;
+    check_len("messages", layout.words(room, rule.axes()), words.len())?;
+    check_part(room, first, count)
 }
 
 /// Where messages go.
@@ -149,6 +185,17 @@ impl<D: Memory> Outbox<D> {
         })
     }
 
+    /// The messages for a rank, in a number and from a place that are known.
+    #[must_use]
+    pub fn messages<'a>(
+        &'a self,
+        sending: &Sending,
+        [first, count]: [usize; 2],
+    ) -> Messages<'a, D> {
+        let (layout, room) = (sending.layout, sending.room());
+        Messages { words: &self.words, layout, room, first, count }
+    }
+
     /// The messages for each rank as bytes to be sent: for each rank the words of one list.
     ///
     /// # Errors
@@ -167,35 +214,36 @@ impl<D: Memory> Outbox<D> {
         }
         let (room, axes) = (sending.room(), sending.axes);
         let mut bytes = zeroed::<u8>(4 * sending.layout.words(count, axes))?;
-        let part = |first: usize, count: usize| -> Result<Vec<u32>> {
-            let mut words = zeroed(count)?;
-            device.download_part(&self.words, first, &mut words)?;
-            Ok(words)
-        };
+        let part = |first: usize, out: &mut [u8]| self.part(device, first, out);
         match sending.layout {
-            MessageLayout::Structures => {
-                put(&part(start * (1 + axes), count * (1 + axes))?, &mut bytes);
-            }
+            MessageLayout::Structures => part(start * (1 + axes), &mut bytes)?,
             MessageLayout::Arrays => {
                 let (bins, coordinates) = bytes.split_at_mut(4 * count.div_ceil(4));
                 let first = start / 4;
-                let around = part(first, (start + count).div_ceil(4) - first)?;
-                let mut own = zeroed::<u8>(4 * around.len())?;
-                put(&around, &mut own);
-                bins[..count].copy_from_slice(&own[start % 4..start % 4 + count]);
+                let mut around = zeroed::<u8>(4 * ((start + count).div_ceil(4) - first))?;
+                part(first, &mut around)?;
+                bins[..count].copy_from_slice(&around[start % 4..start % 4 + count]);
                 for (a, out) in coordinates.chunks_mut(4 * count).enumerate() {
-                    put(&part(room.div_ceil(4) + a * room + start, count)?, out);
+                    part(room.div_ceil(4) + a * room + start, out)?;
                 }
             }
         }
         Ok(bytes)
     }
-}
 
-/// Writes words as bytes.
-fn put(words: &[u32], bytes: &mut [u8]) {
-    for (bytes, word) in bytes.chunks_exact_mut(4).zip(words) {
-        bytes.copy_from_slice(&word.to_le_bytes());
+    /// Copies words to bytes, the lowest one first, without a detour where memory allows for it.
+    fn part(&self, device: &D, first: usize, out: &mut [u8]) -> Result<()> {
+        if cfg!(target_endian = "little")
+            && let Ok(words) = bytemuck::try_cast_slice_mut(out)
+        {
+            return device.download_part(&self.words, first, words);
+        }
+        let mut words = zeroed::<u32>(out.len() / 4)?;
+        device.download_part(&self.words, first, &mut words)?;
+        for (bytes, word) in out.chunks_exact_mut(4).zip(words) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+        Ok(())
     }
 }
 
@@ -228,7 +276,8 @@ impl MessageLayout {
     pub fn joined(self, lists: &[Vec<u8>], axes: usize) -> Result<(Vec<u32>, usize)> {
         let counts = lists.iter().map(|l| self.count(l.len(), axes)).collect::<Result<Vec<_>>>()?;
         let all: usize = counts.iter().sum();
-        let mut bytes = zeroed::<u8>(4 * self.words(all, axes))?;
+        let mut words = zeroed::<u32>(self.words(all, axes))?;
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
         let mut start = 0;
         for (list, &count) in lists.iter().zip(&counts).filter(|(_, count)| **count > 0) {
             match self {
@@ -247,9 +296,8 @@ impl MessageLayout {
             }
             start += count;
         }
-        let mut words = zeroed::<u32>(bytes.len() / 4)?;
-        for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(4)) {
-            *word = bytes.try_into().map_or(0, u32::from_le_bytes);
+        if cfg!(target_endian = "big") {
+            words.iter_mut().for_each(|word| *word = u32::from_le(*word));
         }
         Ok((words, all))
     }

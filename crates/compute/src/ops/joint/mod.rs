@@ -39,6 +39,7 @@ mod lent;
 mod map;
 mod messages;
 mod slopes;
+mod walk;
 
 use voxalign_compute_macros::forwarded;
 
@@ -54,9 +55,11 @@ pub use blocks::{Block, BlockRule, Decomposition, Halo, cells};
 pub use lent::{Brick, FixedPart, Lend, Pixels};
 pub(crate) use map::CUT;
 pub use map::{COORDINATE_BITS, FixedPointMap, MAP_BITS, MOST_PIXELS, PIXEL};
-pub use messages::{Collect, MessageLayout, Outbox, Sending};
+pub(crate) use messages::check_messages;
+pub use messages::{Collect, MessageLayout, Messages, Outbox, Sending};
 pub use slopes::JointSlopes;
 pub(crate) use slopes::{LOW_BITS, NUMBERS, add_split, moment};
+pub use walk::{PixelsPerThread, Walk};
 
 /// The largest number of a table of slopes, in size; what is beyond is held there.
 pub const MOST_SLOPE: i32 = 1 << 22;
@@ -81,36 +84,6 @@ pub struct JointRule {
     /// The most samples between two additions of counters of 32 bits to those of 64 bits; what is not safe is reduced. Bits do
     /// not depend on it.
     pub most_at_once: u32,
-}
-
-/// The pixels that a thread of a GPU takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum PixelsPerThread {
-    /// One.
-    One,
-    /// Four along x, two along y.
-    FourByTwo,
-    /// Four along x and y.
-    #[default]
-    FourByFour,
-    /// 32 along x and y.
-    Square32,
-}
-
-impl PixelsPerThread {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::One, Self::FourByTwo, Self::FourByFour, Self::Square32];
-
-    /// The pixels along x and y.
-    #[must_use]
-    pub fn sides(self) -> [usize; 2] {
-        match self {
-            Self::One => [1, 1],
-            Self::FourByTwo => [4, 2],
-            Self::FourByFour => [4, 4],
-            Self::Square32 => [32, 32],
-        }
-    }
 }
 
 impl JointRule {
@@ -222,18 +195,16 @@ pub trait Joint: Memory {
         scratch: &mut Self::Buffer<u32>,
     ) -> Result<()>;
 
-    /// Adds the samples of `count` messages that are in one list in `words`, all in the cells of the brick, as [`joint_add`](Self::joint_add) does.
-    /// A message whose cell is not in the brick adds nothing.
+    /// Adds the samples of messages, all in the cells of the brick, as [`joint_add`](Self::joint_add) does. A message whose cell is not in the brick
+    /// adds nothing. The messages may be in the memory of another device of this kind, which has to be done with them, and whose owner may not change
+    /// them meanwhile.
     ///
     /// # Errors
-    /// As [`joint_add`](Self::joint_add).
-    #[allow(clippy::too_many_arguments)]
+    /// As [`joint_add`](Self::joint_add); messages in memory that this device does not reach, which it says also of a list of no messages.
     fn joint_receive(
         &self,
         rule: &JointRule,
-        layout: MessageLayout,
-        words: &Self::Buffer<u32>,
-        count: usize,
+        messages: &Messages<'_, Self>,
         brick: &Brick<'_, Self>,
         table: Option<&Self::Buffer<i32>>,
         out: &mut Self::Buffer<i64>,

@@ -2,9 +2,10 @@
 
 use super::{Blockwise, PYRAMIDS, WARPED_BLOCKS};
 use crate::blocks::source::Blocks;
-use crate::blocks::{opened, record};
+use crate::blocks::{is_zarr, opened, record};
 use crate::error::{Error, Result};
 use crate::listener::Level;
+use crate::options::refuse;
 use crate::plan::Reads;
 use crate::run::{Role, WARPED};
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use voxalign_compute::comm::Communicator;
 use voxalign_image::Grid;
 use voxalign_io::pyramid::{
-    CompleteOptions, Completion, PyramidFormat, PyramidOptions, PyramidSource,
+    CompleteOptions, Completion, Missing, PyramidFormat, PyramidOptions, PyramidSource,
 };
 use voxalign_options::{Choice as _, Text, text};
 use voxalign_register::compare::same_grid;
@@ -43,10 +44,20 @@ impl Files {
             }
             Ok::<_, Error>(File { role, source: Arc::from(source) })
         };
-        let image = |role, path, volume| open(role, path, how.of(role, volume));
+        let mask = paths.masks.fixed_mask.as_ref();
+        let all = [Some(&paths.fixed), Some(&paths.moving), mask];
+        let none = !all.into_iter().flatten().any(|path| is_zarr(path));
+        refuse(how.missing.is_some() && none, "missing", "images in OME-Zarr")?;
+        let image = |role, path: &PathBuf, volume| {
+            let mut options = how.of(role, volume);
+            // Nothing else has chunks.
+            if !is_zarr(path) {
+                options.missing = Missing::Error;
+            }
+            open(role, path, options)
+        };
         let fixed = image(Role::Fixed, &paths.fixed, paths.which.fixed_volume)?;
         let moving = image(Role::Moving, &paths.moving, paths.which.moving_volume)?;
-        let mask = paths.masks.fixed_mask.as_ref();
         let mask = mask.map(|path| image(Role::FixedMask, path, None)).transpose();
         let mask = mask.map_err(|e| e.at(Text::option("fixed_mask")))?;
         if let Some(mask) = &mask {

@@ -20,10 +20,12 @@
 mod derivative;
 mod halo;
 mod list;
+mod met;
 mod model;
 mod peer;
 mod plan;
 mod replicated;
+mod shared;
 mod streamed;
 
 pub use derivative::in_map;
@@ -33,7 +35,7 @@ pub use model::{Estimate, Machine, Rates, estimates};
 pub use peer::Peer;
 pub use plan::{Held, Plan, StrategyKind};
 pub use replicated::Replicated;
-pub use streamed::{Streamed, Supply};
+pub use streamed::{Streamed, Supply, streamed_memory};
 
 use voxalign_compute::comm::{Communicator, Result};
 use voxalign_compute::ops::joint::{

@@ -8,23 +8,24 @@ use voxalign_compute::{AffineMap, Dims};
 /// How fast the parts of a machine are.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rates {
-    /// Samples that a device counts, per second.
+    /// Fixed pixels that a device goes through, per second.
     pub samples: f64,
-    /// Samples whose pixels are in the memory of another device, per second and device.
+    /// Those of them whose moving pixels are in the memory of another device, per second, in addition.
     pub peer: f64,
-    /// Samples whose pixels are in the memory of the host, per second and device.
+    /// Those whose moving pixels are in the memory of the host, likewise.
     pub host: f64,
-    /// Samples that are sent to another rank and counted there, per second and rank.
+    /// Those that are sent to another rank and counted there, likewise.
     pub messages: f64,
     /// Bytes that reach a device from the host, per second and device.
     pub transfer: f64,
 }
 
 impl Rates {
-    /// Of a GPU: measured with two H200 (`voxalign bench distributed`) under a rotation by 90 degrees, by which pixels are read without any
-    /// order.
+    /// Of a GPU: measured with two H200 (`voxalign bench distributed` with images of 65,536 x 65,536 pixels) under rotations by 90 and 180
+    /// degrees, the slower of both; messages are those that go through the host, as where devices reach each other the strategy peer is
+    /// faster than any.
     pub const GPU: Self =
-        Self { samples: 5e10, peer: 1.2e10, host: 1e9, messages: 1e8, transfer: 2e10 };
+        Self { samples: 2e11, peer: 5e11, host: 6e9, messages: 6e8, transfer: 1.3e10 };
 
     /// Of a rank that computes on the CPU with one thread; samples are measured, the others reckoned: remote pixels are in memory like all others, and messages are copied.
     pub const CPU: Self = Self { samples: 2e8, peer: 2e8, host: 2e8, messages: 2e7, transfer: 2e9 };

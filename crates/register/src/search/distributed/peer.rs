@@ -1,10 +1,8 @@
 //! Direct reads of the memory of the device that has the pixels.
 
+use super::shared::{exchange, one_process, unreachable};
 use super::{Held, JointSums, Plan, Strategy, StrategyKind, with_bricks};
-use std::any::Any;
-use std::collections::HashMap;
-use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use voxalign_compute::comm::{CommError, Communicator, Result};
 use voxalign_compute::ops::joint::{
     BlockRule, Brick, FixedPointMap, Halo, JointRule, MovingBins, Pixel, Pixels, Window,
@@ -97,33 +95,6 @@ impl<D: Device, P: Pixel> Strategy for Peer<D, P> {
     }
 }
 
-type Shelf = HashMap<u64, Arc<dyn Any + Send + Sync>>;
-
-fn shelf() -> MutexGuard<'static, Shelf> {
-    static SHELF: LazyLock<Mutex<Shelf>> = LazyLock::new(Mutex::default);
-    SHELF.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A number that this process alone has.
-fn process() -> u64 {
-    static PROCESS: LazyLock<u64> = LazyLock::new(|| RandomState::new().build_hasher().finish());
-    *PROCESS
-}
-
-/// Whether all ranks are threads of one process.
-fn one_process(ranks: &Communicator) -> Result<bool> {
-    let all = ranks.all_gather(&[process()])?;
-    Ok(all.iter().all(|other| other[..] == [process()]))
-}
-
-fn unreachable() -> CommError {
-    CommError::Unavailable(
-        "ranks read each other's memory where they are threads of one process with devices of one kind, or processes of one machine; \
-         use the strategy halo or list"
-            .into(),
-    )
-}
-
 fn one_machine(ranks: &Communicator) -> Result<()> {
     let alike = ranks.machines()?.iter().all(|&machine| machine == 0);
     ranks.agree(if alike { Ok(()) } else { Err(unreachable()) })
@@ -169,26 +140,4 @@ fn shared<D: Device, P: Pixel>(
         all.push(block.memory);
     }
     Ok(all)
-}
-
-/// Gives all ranks what each of them has, where they share memory.
-fn exchange<T: Any + Send + Sync>(ranks: &Communicator, own: &Arc<T>) -> Result<Vec<Arc<T>>> {
-    let key = {
-        let mut shelf = shelf();
-        let key = (0..).find(|key| !shelf.contains_key(key)).unwrap_or(u64::MAX);
-        shelf.insert(key, Arc::clone(own) as Arc<dyn Any + Send + Sync>);
-        key
-    };
-    let found = ranks.all_gather(&[process(), key]).and_then(|keys| {
-        let of = |key: &Vec<u64>| match key[..] {
-            [other, key] if other == process() => {
-                shelf().get(&key).cloned().and_then(|found| found.downcast().ok())
-            }
-            _ => None,
-        };
-        let all: Option<Vec<Arc<T>>> = keys.iter().map(of).collect();
-        ranks.agree(all.ok_or_else(unreachable))
-    });
-    shelf().remove(&key);
-    found
 }

@@ -1,12 +1,13 @@
 //! Images that no device has: chunks of the fixed block and what they meet of the moving image pass through its memory.
 
+use super::met::met;
 use super::{JointSums, Plan, Strategy, upload_table};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use voxalign_compute::Device;
 use voxalign_compute::comm::{CommError, Communicator, Result};
 use voxalign_compute::ops::joint::{
-    Block, Brick, COORDINATE_BITS, FixedPart, FixedPointMap, JointRule, Pixel, Pixels,
+    Block, Brick, FixedPart, FixedPointMap, JointRule, Pixel, Pixels,
 };
-use voxalign_compute::{Device, Dims};
 
 /// Where blocks come from that pass through a device: memory of the host, or files.
 pub trait Supply<P>: Send + Sync {
@@ -38,6 +39,12 @@ const AT_ONCE: u64 = 3;
 /// The most bytes of a chunk: larger ones are not faster, and the host has as many beside them.
 const MOST: u64 = 1 << 28;
 
+/// The memory of a device that chunks take, bytes, of so much that they may take; and as much of the host's, but for one of the three.
+#[must_use]
+pub fn streamed_memory(most: u64) -> u64 {
+    AT_ONCE * (most / AT_ONCE).min(MOST)
+}
+
 /// The smallest chunk that is cut further where it has no room.
 const SMALLEST: usize = 1 << 10;
 
@@ -45,7 +52,7 @@ impl<'a, D: Device, P: Pixel> Streamed<'a, D, P> {
     /// For a plan of [`StrategyKind::Streamed`](super::StrategyKind::Streamed), with so much memory of the device, bytes.
     #[must_use]
     pub fn new(device: D, plan: Plan, supply: Box<dyn Supply<P> + 'a>, memory: u64) -> Self {
-        Self { device, plan, supply, room: (memory / AT_ONCE).min(MOST) }
+        Self { device, plan, supply, room: streamed_memory(memory) / AT_ONCE }
     }
 
     /// The chunks of the own block with what each meets of the moving image; those that meet nothing are left out.
@@ -146,34 +153,6 @@ fn halves(block: &Block) -> [Block; 2] {
     [first, second]
 }
 
-/// All pixels of the moving image that samples of a block are interpolated from; none where all of them are outside of it.
-fn met(block: &Block, map: &FixedPointMap, dims: Dims) -> Block {
-    if block.is_empty() {
-        return Block::default();
-    }
-    let (mut low, mut high) = ([i64::MAX; 3], [i64::MIN; 3]);
-    for corner in 0..8 {
-        let end = |a: usize| if corner >> a & 1 == 1 { block.end(a) - 1 } else { block.origin[a] };
-        let at = map.coordinate([0, 1, 2].map(end));
-        for a in 0..3 {
-            // The cell, with a pixel more on either side.
-            low[a] = low[a].min((at[a] >> COORDINATE_BITS) - 1);
-            high[a] = high[a].max((at[a] >> COORDINATE_BITS) + 2);
-        }
-    }
-    let range = |a: usize| {
-        let last = dims[a] as i64 - 1;
-        (high[a] >= 0 && low[a] <= last).then(|| {
-            let from = low[a].max(0) as usize;
-            (from, high[a].min(last) as usize + 1 - from)
-        })
-    };
-    match [range(0), range(1), range(2)] {
-        [Some(x), Some(y), Some(z)] => Block { origin: [x.0, y.0, z.0], dims: [x.1, y.1, z.1] },
-        _ => Block::default(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,40 +163,5 @@ mod tests {
         let [a, b] = halves(&block);
         assert_eq!((a.origin, a.dims), ([3, 4, 5], [7, 4, 1]));
         assert_eq!((b.origin, b.dims), ([3, 8, 5], [7, 5, 1]));
-    }
-
-    #[test]
-    fn what_is_met_has_all_cells_and_no_more_than_two_pixels_more() {
-        let map = FixedPointMap::new(&[
-            [0.6, -0.8, 0.0, 20.3],
-            [0.8, 0.6, 0.0, -1.7],
-            [0.0, 0.0, 1.0, 0.0],
-        ])
-        .unwrap();
-        let (block, dims) = (Block { origin: [5, 6, 0], dims: [12, 9, 1] }, [40, 30, 1]);
-        let found = met(&block, &map, dims);
-        let (mut low, mut high) = ([usize::MAX; 2], [0; 2]);
-        for y in 6..15 {
-            for x in 5..17 {
-                let at = map.coordinate([x, y, 0]);
-                for a in 0..2 {
-                    let cell = at[a].div_euclid(256);
-                    if (0..dims[a] as i64 - 1).contains(&cell) {
-                        low[a] = low[a].min(cell as usize);
-                        high[a] = high[a].max(cell as usize + 2);
-                    }
-                }
-            }
-        }
-        for a in 0..2 {
-            assert!(found.origin[a] <= low[a] && low[a] - found.origin[a] <= 2);
-            assert!(found.end(a) >= high[a] && found.end(a) - high[a] <= 2);
-        }
-        let far = FixedPointMap::new(&[
-            [1.0, 0.0, 0.0, 200.0],
-            [0.0, 1.0, 0.0, 0.0],
-            [0.0, 0.0, 1.0, 0.0],
-        ]);
-        assert!(met(&block, &far.unwrap(), dims).is_empty());
     }
 }

@@ -168,6 +168,7 @@ fn options() -> impl Strategy<Value = ListOptions> {
             collect: [Collect::Atomic, Collect::Compacted][k / 2 % 2],
             order: [ChunkOrder::Plain, ChunkOrder::Reflected][k / 4 % 2],
             streams,
+            direct: k / 8 % 2 == 0,
         },
     )
 }
@@ -288,12 +289,13 @@ fn a_failure_is_that_of_all() {
 #[test]
 #[allow(clippy::print_stderr)] // a test that is skipped says so
 fn gpus_have_the_counts_of_whole_images() {
-    let cuda = match std::env::var("VOXALIGN_TEST_DEVICE") {
+    let open = |_| match std::env::var("VOXALIGN_TEST_DEVICE") {
         Ok(name) if name == "cuda" => Cuda::new(0),
         _ => Cuda::emulated(),
     };
-    let cuda = match cuda {
-        Ok(cuda) => cuda,
+    // Emulated, each rank has a device of its own.
+    let devices = match (0..3).map(open).collect::<voxalign_compute::Result<Vec<_>>>() {
+        Ok(devices) => devices,
         Err(e) if std::env::var_os("VOXALIGN_REQUIRE_EMULATION").is_none() => {
             return eprintln!("skipped: {e}");
         }
@@ -305,16 +307,17 @@ fn gpus_have_the_counts_of_whole_images() {
         let table = table(&rule, 8);
         let expected = Reference::new(&pair, &rule, Some(&table));
         let options = ListOptions {
-            chunk: [16, 20, 1],
+            chunk: [8, 6, 1],
             layout: [MessageLayout::Arrays, MessageLayout::Structures][k % 2],
             collect: [Collect::Atomic, Collect::Compacted][k % 2],
+            direct: k != 2,
             ..ListOptions::default()
         };
         for kind in kinds(Margin::Pixels(2)) {
             let blocks = BlockRule::Balanced;
             let found = all(3, |ranks| {
-                let strategy =
-                    strategy_on(cuda.clone(), kind, options, &pair, &ranks, blocks).unwrap();
+                let device = devices[ranks.rank()].clone();
+                let strategy = strategy_on(device, kind, options, &pair, &ranks, blocks).unwrap();
                 let counts = strategy.sums(&ranks, &rule, None).unwrap();
                 (counts, strategy.sums(&ranks, &rule, Some(&table)).unwrap().slopes().unwrap())
             });

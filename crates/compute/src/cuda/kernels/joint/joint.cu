@@ -1,39 +1,46 @@
 // Joint histograms of blocks in whole numbers, and sums of their slopes.
 #include "joint.cuh"
 
-// Calls `work(x, y, z, bin, c)` for the pixels of the part, tile by tile: each thread has `side_x x side_y` neighbours of a tile. Before a tile that
-// could bring more than `most` samples since the last time, all threads call `flush`.
+// The pixels of a thread along an axis that are in the part, from the first on.
+DEVICE u32 pixels_within(u32 first, u32 next, u32 most, u32 size) {
+    return first < size ? min(most, (size - first + next - 1) / next) : 0u;
+}
+
+// Calls `work(bin, c)` for the pixels of the part that are samples, tile by tile, as `walk` shares them among threads. Before a tile that could bring
+// more than `most` samples since the last time, all threads call `flush`.
 template <class Work, class Flush>
-DEVICE void each_pixel(const JointMap& map, const JointPart& part, IN(u8) fixed, u32 side_x, u32 side_y, u32 most,
+DEVICE void each_pixel(const JointMap& map, const JointPart& part, IN(u8) fixed, const JointWalk& walk, u32 most,
                        Work& work, Flush& flush) {
-    const u32 rows = blockDim.x / WARP;
-    const u32 wide = WARP * side_x, high = rows * side_y;
-    const u32 across = (part.dims[0] + wide - 1) / wide, down = (part.dims[1] + high - 1) / high;
-    const u64 tiles = (u64)across * down * part.dims[2];
+    const u32 each = walk.tile[0] * walk.tile[1];
+    const u32 lane = threadIdx.x & (WARP - 1), warp = threadIdx.x / WARP;
+    const u32 first_x = (lane % walk.lanes + walk.lanes * (warp % walk.warps)) * walk.apart[0];
+    const u32 first_y = (lane / walk.lanes + WARP / walk.lanes * (warp / walk.warps)) * walk.apart[1];
     u32 since = 0;
-    for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-        if (since && since + wide * high > most) {
+    for (u64 tile = blockIdx.x; tile < walk.tiles; tile += gridDim.x) {
+        if (since && since + each > most) {
             flush();
             since = 0;
         }
-        since += wide * high;
-        const u32 z = (u32)(tile / ((u64)across * down));
-        const u32 rest = (u32)(tile % ((u64)across * down));
-        const u32 x0 = rest % across * wide + (threadIdx.x & (WARP - 1)) * side_x;
-        const u32 y0 = rest / across * high + threadIdx.x / WARP * side_y;
-        if (x0 >= part.dims[0]) continue;
-        const u32 x1 = min(x0 + side_x, part.dims[0]), y1 = min(y0 + side_y, part.dims[1]);
-        for (u32 y = y0; y < y1; ++y) {
-            const u64 row = part.block[0] * ((u64)part.block[1] * (part.shift[2] + z) + part.shift[1] + y) + part.shift[0];
+        since += each;
+        const u64 rows = tile / walk.across;
+        const u32 x0 = (u32)(tile % walk.across) * walk.tile[0] + first_x;
+        const u32 y0 = (u32)(rows % walk.down) * walk.tile[1] + first_y, z = (u32)(rows / walk.down);
+        const u32 wide = pixels_within(x0, walk.next[0], walk.sides[0], part.dims[0]);
+        const u32 high = pixels_within(y0, walk.next[1], walk.sides[1], part.dims[1]);
+        if (wide == 0) continue;
+        for (u32 sy = 0; sy < high; ++sy) {
+            const u32 y = y0 + sy * walk.next[1];
+            u64 at = part.block[0] * ((u64)part.block[1] * (part.shift[2] + z) + part.shift[1] + y) + part.shift[0] + x0;
             i64 c[3];
             exact(map, part.origin[0] + x0, part.origin[1] + y, part.origin[2] + z, c);
 #pragma unroll 4
-            for (u32 x = x0; x < x1; ++x) {
-                const u32 bin = fixed[row + x];
+            for (u32 sx = 0; sx < wide; ++sx) {
+                const u32 bin = fixed[at];
                 if (bin != NO_SAMPLE) work(bin, c);
-                c[0] += map.matrix[0];
-                c[1] += map.matrix[3];
-                c[2] += map.matrix[6];
+                at += walk.next[0];
+                c[0] += walk.step[0];
+                c[1] += walk.step[1];
+                c[2] += walk.step[2];
             }
         }
     }
@@ -47,7 +54,7 @@ struct CountPixels {
     SHARED_POINTER(u32) table;
     INOUT(u64) out;
     bool here;
-    u64 samples, elsewhere;
+    u32 samples, elsewhere;
 
     MEMBER void operator()(u32 bin, const i64* c) {
         Sample s;
@@ -70,9 +77,12 @@ struct FlushCounts {
     MEMBER void operator()() { flush_counts(bins, copies, tables, out); }
 };
 
+// Blocks that run on a multiprocessor at once: what waits for memory of other devices is hidden by many. Eight corners need more registers.
+#define BLOCKS (AXES == 2 ? 3 : 2)
+
 // `copies` tables are in shared memory; none where they do not fit.
-KERNEL(joint_count, 512, JointMap map, JointBins bins, JointPart part, IN(u8) fixed, JointBrick first,
-       IN(JointBrick) all, u32 count, IN(Pixel) own, u32 side_x, u32 side_y, u32 most, u32 copies, INOUT(u64) out) {
+KERNEL(joint_count, AT_ONCE(512, BLOCKS), JointMap map, JointBins bins, JointPart part, IN(u8) fixed, JointBrick first,
+       IN(JointBrick) all, u32 count, IN(Pixel) own, JointWalk walk, u32 most, u32 copies, INOUT(u64) out) {
     DYNAMIC_SHARED(u32, tables);
     SHARED(i32, window, 1024);
     clear_tables(copies * bins.entries, tables);
@@ -82,7 +92,7 @@ KERNEL(joint_count, 512, JointMap map, JointBins bins, JointPart part, IN(u8) fi
     const Bricks bricks = {first, all, count, own};
     CountPixels work = {bins, bricks, window, tables + copy * bins.entries, out, copies != 0, 0, 0};
     FlushCounts flush = {bins, copies, tables, out};
-    each_pixel(map, part, fixed, side_x, side_y, most, work, flush);
+    each_pixel(map, part, fixed, walk, most, work, flush);
     flush_tallies(work.samples, work.elsewhere, out, bins.entries);
 }
 
@@ -92,7 +102,7 @@ struct SlopePixels {
     IN(i32) slopes;
     SHARED_POINTER(i32) window;
     i64* sums;
-    u64 samples, elsewhere;
+    u32 samples, elsewhere;
 
     MEMBER void operator()(u32 bin, const i64* c) {
         Sample s;
@@ -113,7 +123,7 @@ struct FlushSlopes {
 };
 
 KERNEL(joint_slopes, 256, JointMap map, JointBins bins, JointPart part, IN(u8) fixed, JointBrick first,
-       IN(JointBrick) all, u32 count, IN(Pixel) own, u32 side_x, u32 side_y, u32 most, IN(i32) slopes, INOUT(u64) out) {
+       IN(JointBrick) all, u32 count, IN(Pixel) own, JointWalk walk, u32 most, IN(i32) slopes, INOUT(u64) out) {
     SHARED(i32, window, 1024);
     make_window(true, window);
     __syncthreads();
@@ -122,6 +132,6 @@ KERNEL(joint_slopes, 256, JointMap map, JointBins bins, JointPart part, IN(u8) f
     const Bricks bricks = {first, all, count, own};
     SlopePixels work = {bins, bricks, slopes, window, sums, 0, 0};
     FlushSlopes flush = {sums, out};
-    each_pixel(map, part, fixed, side_x, side_y, most, work, flush);
+    each_pixel(map, part, fixed, walk, most, work, flush);
     flush_tallies(work.samples, work.elsewhere, out, 2 * NUMBERS);
 }

@@ -37,6 +37,11 @@ struct JointPart { u32 block[3], shift[3], origin[3], dims[3]; };
 // A block of moving pixels, and the coordinates that it answers for.
 struct JointBrick { u64 pixels, row, plane; u32 origin[3], low[3], high[3], padding; };
 
+// How threads share the pixels of a tile, of the fixed image: the lanes of a warp and the warps of a block along x, the pixels of a tile, from a thread to
+// the next, from a pixel of a thread to its next, and the pixels of a thread; `Walk` of ops/joint/walk.rs. Before that, what exact coordinates change by from
+// a pixel of a thread to its next along x, and the tiles of a part, and those along x and y.
+struct JointWalk { i64 step[3]; u64 tiles; u32 across, down, lanes, warps, tile[2], apart[2], next[2], sides[2]; };
+
 struct Sample { u32 q[3]; };
 
 // The exact coordinates of a fixed pixel, with half of the last bit that is kept.

@@ -312,6 +312,10 @@ impl Gpu {
 
     /// Lets another GPU reach the memory of the pool, now and from now on, where the machine can; whether it can.
     pub(in crate::cuda) fn open_to(&self, other: &Self) -> Result<bool> {
+        // Handles of one GPU have one context.
+        if self.info.ordinal == other.info.ordinal {
+            return Ok(true);
+        }
         self.bind()?;
         let device = |ordinal: usize| {
             let mut device = 0;
