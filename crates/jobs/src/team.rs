@@ -120,8 +120,8 @@ pub fn as_ranks<R: Send>(
     for result in results {
         match result {
             Ok(found) => first = first.or(Some(found)),
-            // The rank that failed says why.
-            Err(Error::Peer(said)) => told = told.or(Some(Error::Peer(said))),
+            // The rank that failed by itself says why.
+            Err(error @ (Error::Peer(_) | Error::Ranks(_))) => told = told.or(Some(error)),
             Err(other) => return Err(other),
         }
     }

@@ -7,6 +7,7 @@ use voxalign_compute::cuda::{self, Cuda};
 use voxalign_compute::select::{AnyDevice, DeviceChoice};
 use voxalign_image::memory::{amount, host};
 use voxalign_jobs::machine::Machine;
+use voxalign_jobs::team::as_ranks;
 use voxalign_jobs::{Error, Result};
 
 /// Who counts.
@@ -99,34 +100,7 @@ impl Crew {
                 return world.agree(own);
             }
         };
-        let work = &work;
-        let results: Vec<Result<R>> = std::thread::scope(|scope| {
-            let start = |(rank, device)| {
-                let thread = std::thread::Builder::new().name("rank".into());
-                thread.spawn_scoped(scope, move || work(&rank, device))
-            };
-            let ranks = Communicator::local(ranks).into_iter().zip(devices);
-            // A thread that does not start ends the wait of the others.
-            let threads: Vec<_> = ranks.map(start).collect();
-            let end = |thread: std::io::Result<std::thread::ScopedJoinHandle<'_, _>>| match thread {
-                Ok(thread) => thread.join().unwrap_or_else(|_| {
-                    Err(Error::Internal("the thread of a rank has failed".into()))
-                }),
-                Err(e) => Err(Error::Ranks(format!("a thread could not be started: {e}"))),
-            };
-            threads.into_iter().map(end).collect()
-        });
-        // The rank that failed says why.
-        let mut first = None;
-        let mut told = None;
-        for result in results {
-            match result {
-                Ok(result) => first = first.or(Some(result)),
-                Err(error @ (Error::Peer(_) | Error::Ranks(_))) => told = told.or(Some(error)),
-                Err(error) => return Err(error),
-            }
-        }
-        told.map_or(Ok(first), Err)
+        as_ranks(devices, work).map(Some)
     }
 
     /// Whether what a strategy has fits in what is free, and in the limit of a device; else why not.

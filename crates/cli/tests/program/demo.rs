@@ -198,3 +198,21 @@ fn the_demo_of_a_breast_finds_where_its_tissue_was() {
     println!("Dice {truth} by the truth, {found} by what was found");
     assert!(truth > 0.95 && found > 0.85 && found < truth, "{truth} {found}");
 }
+
+#[test]
+fn sections_are_found_where_they_belong() {
+    let place = Place::new();
+    let run = place.line("demo sections --size 1500 -o out --threads 2").expect(0);
+    let line = run.out.lines().find(|line| line.starts_with("error: ")).unwrap();
+    let pixels: f64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+    assert!(pixels < 0.5, "{line}");
+    for name in
+        ["inputs/fixed.ome.zarr", "inputs/moving.ome.zarr", "warped.ome.zarr", "report.html"]
+    {
+        assert!(place.path(&format!("out/{name}")).exists(), "{name}");
+    }
+    let run = place.line("demo sections --size 100 -o small").expect(2);
+    assert!(run.err.contains("--size is 100; give pixels from 256 to 200000"), "{}", run.err);
+    assert!(!place.path("small").exists());
+    place.line("demo --size 500 -o small").expect(2);
+}

@@ -1,6 +1,6 @@
 //! Two sections of the same tissue in different stains, of any size, made block by block.
 //!
-//! What is at a point of the plane is a rule: a piece of tissue with structures of all sizes, from an eighth of its side down to some pixels, on a bright background.
+//! What is at a point of the plane is a rule: a piece of tissue with structures of all sizes, from a quarter of the side down to some pixels, on a bright background.
 //! The moving section shows it under an affine map, in another stain, and each has noise of its own.
 
 use super::super::affine::Job;
@@ -80,7 +80,7 @@ impl Sections {
     pub fn write(&self, folder: &Path, output: &Path, listener: &dyn Listener) -> Result<Job> {
         let back = self.map().inverse()?;
         let plain = |value: f64| value;
-        let other = |value: f64| 255.0 - 0.9 * value * (1.0 + 0.3 * (value / 40.0).sin());
+        let other = |value: f64| 225.0 - 0.75 * value - 20.0 * (value / 30.0).sin();
         let fixed = folder.join("fixed.ome.zarr");
         let moving = folder.join("moving.ome.zarr");
         let identity = Affine::translation(Vector3::zeros());
@@ -120,6 +120,19 @@ impl Sections {
         Ok(writer.finish()?)
     }
 
+    /// Structures from large to small ones, which are fainter.
+    fn octaves(&self) -> Vec<Octave> {
+        let finest = FINEST * SIDE_MM / self.side as f64;
+        let (mut all, mut cell, mut height) = (Vec::new(), SIDE_MM / 4.0, 170.0);
+        while cell > finest {
+            all.push(Octave::new(cell, self.seed + 1 + all.len() as u64, height));
+            cell /= RATIO;
+            height = f64::max(0.6 * height, 45.0);
+        }
+        all.push(Octave::new(finest, self.seed + 1 + all.len() as u64, 45.0));
+        all
+    }
+
     /// A row of pixels.
     fn row(
         &self,
@@ -133,28 +146,18 @@ impl Sections {
             |x: usize| to_tissue.apply(grid.index_to_world(Vector3::new(x as f64, y as f64, 0.0)));
         let first = at(0);
         let step = (at(self.side - 1) - first) / (self.side - 1) as f64;
-        let finest = FINEST * SIDE_MM / self.side as f64;
-        let mut octaves = Vec::new();
-        let mut cell = SIDE_MM / 8.0;
-        while cell > finest {
-            octaves.push(Octave::new(cell, self.seed + octaves.len() as u64));
-            cell /= RATIO;
-        }
-        octaves.push(Octave::new(finest, self.seed + octaves.len() as u64));
-        let all = octaves.len() as f64;
+        let mut outline = Octave::new(SIDE_MM / 3.0, self.seed, 1.0);
+        let mut octaves = self.octaves();
         for (x, out) in out.iter_mut().enumerate() {
-            // A point of the tissue, in sides from its middle.
             let p = [0, 1].map(|a| first[a] + step[a] * x as f64);
+            // In sides from the middle.
             let [u, v] = p.map(|c| c / SIDE_MM + 0.5);
-            let coarse = octaves[0].at(p);
-            let edge = 0.36 + 0.06 * (coarse - 0.5);
-            let inside = u * u / 1.2 + v * v < edge * edge;
-            let tissue = match inside {
+            let edge = 0.34 + 0.2 * outline.at(p);
+            let tissue = match u * u / 1.3 + v * v < edge * edge {
                 false => 238.0,
                 true => {
-                    let sum: f64 = octaves[1..].iter_mut().map(|o| o.at(p) - 0.5).sum();
-                    let value = 120.0 + 60.0 * (coarse - 0.5) + 230.0 * sum / all.sqrt();
-                    stain(value.clamp(20.0, 225.0)).clamp(10.0, 232.0)
+                    let sum: f64 = octaves.iter_mut().map(|o| o.at(p)).sum();
+                    stain((120.0 + sum).clamp(15.0, 225.0)).clamp(10.0, 232.0)
                 }
             };
             let grain = hash(x as i64, y as i64, self.seed ^ (noise << 32)) - 0.5;
@@ -189,14 +192,16 @@ fn hash(x: i64, y: i64, seed: u64) -> f64 {
 struct Octave {
     cell: f64,
     seed: u64,
+    /// From the lowest to the highest value, whose middle is 0.
+    height: f64,
     /// The cell that was looked at last, and the numbers of its corners.
     last: [i64; 2],
     corners: [f64; 4],
 }
 
 impl Octave {
-    fn new(cell: f64, seed: u64) -> Self {
-        Self { cell, seed, last: [i64::MAX; 2], corners: [0.0; 4] }
+    fn new(cell: f64, seed: u64, height: f64) -> Self {
+        Self { cell, seed, height, last: [i64::MAX; 2], corners: [0.0; 4] }
     }
 
     fn at(&mut self, p: [f64; 2]) -> f64 {
@@ -215,6 +220,6 @@ impl Octave {
         });
         let [a, b, c, d] = self.corners;
         let (upper, lower) = (a + s * (b - a), c + s * (d - c));
-        upper + t * (lower - upper)
+        self.height * (upper + t * (lower - upper) - 0.5)
     }
 }

@@ -94,14 +94,18 @@ impl Mpi {
         let (send_counts, send_starts) = counts(lengths);
         let (receive_counts, receive_starts) = counts(coming);
         let mut arrived = vec![0u8; coming.iter().sum()];
+        // What is empty has the address 1, which libraries take for MPI_IN_PLACE.
+        let (nothing, mut nowhere) = ([0u8; 1], [0u8; 1]);
+        let from = if out.is_empty() { nothing.as_ptr() } else { out.as_ptr() };
+        let to = if arrived.is_empty() { nowhere.as_mut_ptr() } else { arrived.as_mut_ptr() };
         // SAFETY: pieces lie within the buffers by their counts and starts, of which there is one for each process.
         let code = unsafe {
             ffi::MPI_Alltoallv(
-                out.as_ptr().cast(),
+                from.cast(),
                 send_counts.as_ptr(),
                 send_starts.as_ptr(),
                 ffi::RSMPI_UINT8_T,
-                arrived.as_mut_ptr().cast(),
+                to.cast(),
                 receive_counts.as_ptr(),
                 receive_starts.as_ptr(),
                 ffi::RSMPI_UINT8_T,

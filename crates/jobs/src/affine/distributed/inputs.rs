@@ -16,6 +16,7 @@ use voxalign_io::pyramid::{
     CompleteOptions, Completion, Missing, PyramidFormat, PyramidOptions, PyramidSource,
 };
 use voxalign_options::{Choice as _, Text, text};
+use voxalign_register::RegisterError;
 use voxalign_register::compare::same_grid;
 use voxalign_register::linear::spread::SpreadInput;
 use voxalign_report::{InputRecord, PyramidRecord};
@@ -63,6 +64,10 @@ impl Files {
         if let Some(mask) = &mask {
             same_grid(mask.grid(), fixed.grid())
                 .map_err(|e| Error::from(e).at(text!("`fixed_mask` and the fixed image")))?;
+        }
+        let [flat, other] = [&fixed, &moving].map(|file| if file.grid().is_2d() { 2 } else { 3 });
+        if flat != other {
+            return Err(RegisterError::Dimensions { fixed: flat, moving: other }.into());
         }
         Ok(Self { fixed, moving, mask })
     }

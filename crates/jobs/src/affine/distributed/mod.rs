@@ -86,14 +86,16 @@ impl Blockwise<'_> {
 
     /// As a registration takes them.
     fn options(&self, affine: AffineOptions) -> Result<SpreadOptions> {
+        let similarity = affine.first_similarity();
         Ok(SpreadOptions {
-            similarity: affine.first_similarity(),
+            similarity,
             placement: self.kind.placement(),
             memory: self.job.distributed.memory()?,
             blocks: BlockRule::default(),
             list: self.kind.list(),
             pixels_per_thread: PixelsPerThread::default(),
-            affine,
+            // All scales compare by the same measure.
+            affine: AffineOptions { similarity: Some(similarity), ..affine },
         })
     }
 

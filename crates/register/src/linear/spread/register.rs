@@ -115,7 +115,9 @@ pub fn register_spread<D: Device>(
         .into_iter()
         .fold(0.0, f64::max);
     let judged = match &whole {
-        Some(_) => Some(judged(device, input, plan.whole, &options.affine, transform, costs)),
+        Some(whole) => {
+            Some(judged(device, input, plan.whole, (&options.affine, whole), transform, costs))
+        }
         None => None,
     };
     let judged = ranks.agree(judged.transpose())?;
@@ -182,12 +184,13 @@ fn whole<D: Device>(
     register_affine(device, &pair, options, progress)
 }
 
-/// The map of the finest scale with its verdict, by the images at the coarse one.
+/// The map of the finest scale with its verdict, by the images at the coarse one: as it is no better than where it began, what spoke against that
+/// speaks against it, such as another alignment that matches nearly as well.
 fn judged<D: Device>(
     device: &D,
     input: SpreadInput<'_>,
     scales: Scales,
-    options: &AffineOptions,
+    (options, coarse): (&AffineOptions, &AffineResult),
     transform: Affine,
     [before, after]: [f64; 2],
 ) -> Result<AffineResult> {
@@ -201,7 +204,10 @@ fn judged<D: Device>(
     let change = after - before;
     let name = "change in cost at full resolution";
     let falls = Check::new(name, change, "at most 0", change <= 1e-9).or(Remedy::SmallerSearch);
-    let verdict = found.verdict.with(Some(falls));
+    let mut verdict = found.verdict.with(Some(falls));
+    // Those of this one say that nothing was searched.
+    verdict.remarks.clone_from(&coarse.verdict.remarks);
+    let verdict = verdict.after("coarse scale", &coarse.verdict, Remedy::NearerStart);
     Ok(AffineResult { verdict, ..found })
 }
 
