@@ -285,7 +285,9 @@ impl crate::Job for Job {
         if let Some(blocks) = self.blockwise(caller, listener)? {
             return blocks.check();
         }
-        for path in [&self.paths.fixed, &self.paths.moving].into_iter().filter(|p| is_pyramid(p)) {
+        if let Some(path) =
+            [&self.paths.fixed, &self.paths.moving].into_iter().find(|p| is_pyramid(p))
+        {
             return Err(Error::input(text!(
                 "'{}' is an image that is read in blocks; give `distributed = auto`",
                 path.display()

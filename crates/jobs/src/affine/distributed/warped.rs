@@ -19,7 +19,7 @@ use voxalign_register::linear::spread::SpreadResult;
 /// What was resampled.
 pub(super) enum Written {
     /// All levels, without their final name; of ranks other than the first the first one gives it.
-    Blocks(PyramidWriter),
+    Blocks(Box<PyramidWriter>),
     /// The whole, at the first rank.
     Volume(Box<Volume<f32>>),
     /// The whole, elsewhere.
@@ -73,7 +73,7 @@ impl Blockwise<'_> {
                 .and_then(|()| Ok(writer.reduce(level, world.rank(), world.size())?));
             world.agree(reduced)?;
         }
-        Ok(Written::Blocks(writer))
+        Ok(Written::Blocks(Box::new(writer)))
     }
 
     /// The first rank begins it, and the others join.
