@@ -4,7 +4,7 @@ that every result has the same bytes.
 
     tools/check_blocks.py FIXED MOVING [--program target/release/voxalign] [--ranks 1,2,3,4,6]
                           [--kills 4] [--options "--dof 6"] [--launcher "mpirun --bind-to none"]
-                          [--strategies auto,replicate,halo,list,peer,stream] [--keep FOLDER]
+                          [--strategies auto,replicate,halo,list,peer,stream] [--small FOLDER] [--keep FOLDER]
 
 Needs Linux, and a voxalign that was built with `--features mpi`. FIXED and MOVING are images that `voxalign affine
 --distributed` takes; MOVING as an OME-Zarr loses a chunk as well. In containers and on machines with few cores Open MPI
@@ -16,7 +16,7 @@ What is done:
   2. one rank is killed at a random moment: all end within seconds, and the next run, which finds the levels that were made, has the
      same bytes
   3. the launcher is interrupted as by Ctrl-C
-  4. files may not become longer than a few bytes, as on a full disk: one message, and nothing is left
+  4. the disk is full (--small), or files may not become longer than a few bytes: one message, and nothing is left
   5. a chunk is missing: one message that names it, and nothing is left
 """
 import argparse
@@ -133,8 +133,10 @@ class Check:
 
     def stopped(self):
         ranks = max(self.a.ranks)
+        _, _, seconds = self.run(ranks, "timed", self.a.strategies[0])
+        shutil.rmtree(self.path("timed"))
         run = self.start(ranks, "stopped", self.a.strategies[0])
-        time.sleep(self.a.after)
+        time.sleep(min(self.a.after, 0.5 * seconds))
         run.send_signal(signal.SIGINT)
         began = time.time()
         run.communicate(timeout=60)
@@ -148,7 +150,10 @@ class Check:
         check(not self.left(name), f"left: {self.left(name) or 'nothing'}")
 
     def full(self):
-        self.failing("no room", "full", *self.run(2, "full", self.a.strategies[0], limit=4096), [])
+        # An absolute path stays what it is.
+        name = os.path.join(os.path.abspath(self.a.small), "full") if self.a.small else "full"
+        how = {} if self.a.small else {"limit": 4096}
+        self.failing("no room", name, *self.run(2, name, self.a.strategies[0], **how), [])
 
     def missing(self):
         if not os.path.isdir(self.a.moving):
@@ -176,7 +181,8 @@ def main():
     parser.add_argument("--strategies", default="auto,replicate,halo,list,peer,stream", type=lambda t: t.split(","))
     parser.add_argument("--kills", default=4, type=int)
     parser.add_argument("--options", default="")
-    parser.add_argument("--after", default=2.0, type=float, help="seconds until the launcher is interrupted")
+    parser.add_argument("--after", default=2.0, type=float, help="seconds until the launcher is interrupted, at most half of a run")
+    parser.add_argument("--small", help="a folder on a small file system (a tmpfs of 200 KB) for the full disk")
     parser.add_argument("--launcher", default="mpirun --bind-to none")
     parser.add_argument("--keep")
     parser.add_argument("--seed", default=0, type=int)

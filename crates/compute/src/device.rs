@@ -42,6 +42,9 @@ pub struct MemoryInfo {
     pub total: Option<u64>,
     /// Available now.
     pub free: Option<u64>,
+    /// The most that buffers of this handle and of those derived from it have taken at once, where it is counted; of its own memory alone, apart from
+    /// the host's.
+    pub peak: Option<u64>,
 }
 
 /// The memory of a device: making, filling and reading buffers.

@@ -100,7 +100,7 @@ impl Crew {
                 return world.agree(own);
             }
         };
-        as_ranks(devices, work).map(Some)
+        as_ranks(&devices[..ranks.min(devices.len())], work).map(Some)
     }
 
     /// Whether what a strategy has fits in what is free, and in the limit of a device; else why not.

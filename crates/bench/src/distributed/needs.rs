@@ -4,9 +4,9 @@ use super::crew::Needs;
 use super::scene::Scene;
 use super::texture::Depth;
 use super::variants::Group;
-use voxalign_compute::ops::joint::{Block, BlockRule, Sending};
+use voxalign_compute::ops::joint::{Block, BlockRule};
 use voxalign_jobs::Result;
-use voxalign_register::search::distributed::{ListOptions, Plan, StrategyKind, streamed_memory};
+use voxalign_register::search::distributed::{Plan, StrategyKind, streamed_memory};
 
 /// The plan of a rank.
 pub(super) fn plan(scene: &Scene, kind: StrategyKind, [rank, ranks]: [usize; 2]) -> Result<Plan> {
@@ -31,9 +31,8 @@ pub(super) fn needs<P: Depth>(
     for rank in 0..ranks {
         let plan = plan(scene, group.kind, [rank, ranks])?;
         let images = plan.fixed.len() as u64 + pixel * plan.moving.len() as u64;
-        let of_list = |list: &ListOptions| messages(&plan, list);
         let lists = match group.kind {
-            StrategyKind::List(_) => group.variants.iter().map(|v| of_list(&v.list)).max(),
+            StrategyKind::List(_) => group.variants.iter().map(|v| v.list.memory(&plan)).max(),
             _ => None,
         };
         devices.push(images + lists.unwrap_or(0));
@@ -42,25 +41,4 @@ pub(super) fn needs<P: Depth>(
         }
     }
     Ok(Needs { devices, host })
-}
-
-/// The bytes of messages that are collected and of those that arrive, of all streams.
-fn messages(plan: &Plan, list: &ListOptions) -> u64 {
-    let along = |a: usize| plan.fixed.dims[a].min(list.chunk[a]);
-    let most = along(0) * along(1) * along(2);
-    let chunks: usize = (0..3).map(|a| plan.fixed.dims[a].div_ceil(list.chunk[a].max(1))).product();
-    let sending = Sending {
-        owners: plan.moving_blocks,
-        own: plan.rank,
-        here: plan.moving,
-        layout: list.layout,
-        collect: list.collect,
-        most,
-        axes: 2,
-    };
-    let own = sending.words() + sending.scratch();
-    // Those of a second chunk, or at most all pixels of a chunk of all others.
-    let others = plan.moving_blocks.ranks().saturating_sub(1);
-    let words = own + if list.direct { own } else { list.layout.words(most * others, 2) };
-    4 * (words * list.streams.clamp(1, chunks.max(1))) as u64
 }

@@ -191,7 +191,7 @@ fn meet(world: &Communicator, devices: &Devices) -> Result<ProcessFacts, Failure
 fn find() -> Result<Devices, Failure> {
     let environment = machine::from_environment()?.map(|choice| choice.to_string());
     let cpu = Cpu::new(None)?;
-    let MemoryInfo { total, free } = cpu.memory();
+    let MemoryInfo { total, free, .. } = cpu.memory();
     // One GPU that cannot be used hides no other.
     let found = cuda::gpu_count().map(|count| (0..count).map(look).collect::<Vec<_>>());
     let (gpus, mut problem) = match found {

@@ -105,7 +105,7 @@ impl Memory for Cpu {
 
     fn memory(&self) -> MemoryInfo {
         let memory::HostMemory { total, free } = memory::host();
-        MemoryInfo { total, free }
+        MemoryInfo { total, free, peak: None }
     }
 }
 

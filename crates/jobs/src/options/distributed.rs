@@ -43,7 +43,7 @@ pub struct Messages {
 }
 
 /// Register images that are read in blocks and may be larger than memory: sections and volumes in OME-Zarr, TIFF or
-/// NIfTI, spread over the devices of all processes that mpirun starts, or over all GPUs of one. Only mi and nmi
+/// NIfTI, spread over the devices of all processes that mpirun starts, or over all GPUs of one. Only mi and nmi, of sections by default mi
 #[derive(Debug, Clone, Copy, PartialEq, Choice)]
 #[choice(option = "distributed", heading = "Images larger than a device")]
 pub enum Distributed {

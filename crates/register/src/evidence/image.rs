@@ -6,7 +6,13 @@ use voxalign_image::{Grid, Vector3};
 /// Quantiles that are 0 and 1.
 const QUANTILES: (f64, f64) = (0.01, 0.99);
 
-/// An image at the scale of evidence, its values from 0 to 1.
+/// The part of an image's border that is bright where its background is: of sections in bright field 0.90 and more, of all other kinds of
+/// images (heads, chests, crops of organs, X-rays) 0.75 and less.
+const BRIGHT_BORDER: f64 = 0.85;
+/// Blocks along the shortest axis there.
+const BLOCKS: usize = 24;
+
+/// An image at the scale of evidence, its values from 0, as its background, to 1.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Image {
     pub(super) grid: Grid,
@@ -16,8 +22,10 @@ pub(super) struct Image {
     pub(super) weight: Option<Vec<f32>>,
     /// Voxels that count.
     pub(super) counted: usize,
-    /// The threshold above which values are foreground.
+    /// The threshold above which values are foreground: what differs from the border, where that is bright.
     pub(super) threshold: f32,
+    /// Whether values are 1 less what they were, as the background is bright.
+    pub(super) inverted: bool,
 }
 
 impl Image {
@@ -32,13 +40,61 @@ impl Image {
         values.iter_mut().for_each(|v| *v = scaled(*v));
         let threshold = otsu(counted.iter().map(|&v| scaled(v)));
         let (dims, spacing, counted) = (grid.dims(), grid.spacing(), counted.len());
-        Self { grid, dims, spacing, values, weight, counted, threshold }
+        let inverted = false;
+        let mut image = Self { grid, dims, spacing, values, weight, counted, threshold, inverted };
+        if image.has_bright_background() {
+            image.inverted = true;
+            image.values.iter_mut().for_each(|v| *v = 1.0 - *v);
+            image.threshold = 1.0 - threshold;
+        }
+        image
+    }
+
+    /// Whether the border is bright, and more of it than of what it surrounds: of means over blocks, as thin structures reach the border of many sections.
+    fn has_bright_background(&self) -> bool {
+        let least = self.dims.into_iter().filter(|&n| n > 1).min().unwrap_or(1);
+        let dims = self.dims.map(|n| (n * BLOCKS / least).clamp(1, n));
+        let mut sums = vec![(0.0f64, 0usize, 0usize); dims.iter().product()];
+        for (i, &v) in self.values.iter().enumerate() {
+            let at = self.place(i);
+            let [x, y, z] = [0, 1, 2].map(|a| at[a] * dims[a] / self.dims[a]);
+            let (sum, counted, all) = &mut sums[x + dims[0] * (y + dims[1] * z)];
+            *all += 1;
+            if self.counts(i) {
+                *sum += f64::from(v);
+                *counted += 1;
+            }
+        }
+        let means: Vec<Option<f32>> = sums
+            .into_iter()
+            .map(|(sum, counted, all)| (counted * 2 > all).then(|| (sum / counted as f64) as f32))
+            .collect();
+        let threshold = otsu(means.iter().flatten().copied());
+        // All, those that count, and those of them that are bright; of the border and of the rest.
+        let mut found = [[0usize; 3]; 2];
+        for (i, mean) in means.iter().enumerate() {
+            let at = [i % dims[0], i / dims[0] % dims[1], i / (dims[0] * dims[1])];
+            let ends = (0..3).any(|a| dims[a] > 1 && (at[a] == 0 || at[a] + 1 == dims[a]));
+            let [all, counted, bright] = &mut found[usize::from(!ends)];
+            *all += 1;
+            *counted += usize::from(mean.is_some());
+            *bright += usize::from(mean.is_some_and(|v| v > threshold));
+        }
+        let part = |of: [usize; 3]| of[2] as f64 / of[1].max(1) as f64;
+        let [border, rest] = found;
+        let seen = border[1] * 2 > border[0] && rest[1] > 0;
+        seen && part(border) >= BRIGHT_BORDER && part(border) > part(rest)
+    }
+
+    fn place(&self, i: usize) -> [usize; 3] {
+        let [nx, ny, _] = self.dims;
+        [i % nx, i / nx % ny, i / (nx * ny)]
     }
 
     /// The index of a voxel.
     pub(super) fn index(&self, i: usize) -> Vector3<f64> {
-        let [nx, ny, _] = self.dims;
-        Vector3::new((i % nx) as f64, (i / nx % ny) as f64, (i / (nx * ny)) as f64)
+        let [x, y, z] = self.place(i);
+        Vector3::new(x as f64, y as f64, z as f64)
     }
 
     pub(super) fn flat(&self) -> bool {
@@ -102,6 +158,11 @@ impl Image {
         let centre = points().sum::<Vector3<f64>>() / n as f64;
         (centre, points().map(|p| (p - centre).norm()).sum::<f64>() / n as f64)
     }
+}
+
+/// Whether the background of an image is bright, as that of sections in bright field is: its border tells.
+pub(crate) fn bright_background(grid: &Grid, values: &[f32], weight: Option<&[f32]>) -> bool {
+    Image::new(grid.clone(), values.to_vec(), weight.map(<[f32]>::to_vec)).inverted
 }
 
 /// The threshold with the largest variance between what is below and above (Otsu 1979).

@@ -90,6 +90,7 @@ pub(super) fn relation(
     });
     let [f, m, ff, mm, fm] = sums.map(|s| s / n);
     let (spread, product) = ((ff - f * f) * (mm - m * m), fm - f * m);
+    let product = if fixed.inverted == moving.inverted { product } else { -product };
     if spread <= 0.0 {
         return None;
     }

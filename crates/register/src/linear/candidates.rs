@@ -2,7 +2,7 @@
 
 use super::moments::Moments;
 use super::rotations::{Rotations, angle};
-use crate::search::pose::{Model, Pose};
+use crate::search::pose::{Freedom, Model, Pose};
 use crate::search::refine::Candidate;
 use crate::search::stage;
 use voxalign_image::Vector3;
@@ -13,6 +13,9 @@ const MINIMA: usize = 14;
 /// Perturbations of the second stage.
 const TURN: f64 = 9.0;
 const ZOOMS: [f64; 4] = [-0.2, -0.1, 0.1, 0.2];
+/// Small changes of slices: degrees, and the logarithm of a scale.
+const SMALL_TURN: f64 = 2.0;
+const SMALL_STRETCH: f64 = 0.04;
 
 /// Candidates for refinement, from all that were evaluated, best first: local minima (nothing
 /// better within `apart` radians), and the best of the rest that are as far from those picked.
@@ -75,6 +78,38 @@ pub(super) fn perturbed(pose: &Pose, flat: bool, scaling: bool) -> Vec<Pose> {
                 p.log_scale[a] += (1.0f64 + zoom).ln();
             }
             poses.push(p);
+        }
+    }
+    poses
+}
+
+/// A pose of a slice and what differs from it little: rotated by 2 degrees, each axis scaled by 4 %, sheared by as much, as far as it has that
+/// freedom.
+pub(super) fn changed(pose: &Pose, freedom: Freedom) -> Vec<Pose> {
+    let mut poses = vec![*pose];
+    for sign in [-1.0, 1.0] {
+        let turn = Vector3::z() * (sign * SMALL_TURN.to_radians());
+        let rotation = nalgebra::Rotation3::new(turn).matrix() * pose.rotation;
+        poses.push(Pose { rotation, ..*pose });
+        if matches!(freedom, Freedom::Scales | Freedom::Affine) {
+            for axis in 0..2 {
+                let mut scaled = *pose;
+                scaled.log_scale[axis] += sign * SMALL_STRETCH;
+                poses.push(scaled);
+            }
+        }
+        if freedom == Freedom::Similarity {
+            let mut scaled = *pose;
+            (scaled.log_scale[0], scaled.log_scale[1]) = (
+                pose.log_scale[0] + sign * SMALL_STRETCH,
+                pose.log_scale[1] + sign * SMALL_STRETCH,
+            );
+            poses.push(scaled);
+        }
+        if freedom == Freedom::Affine {
+            let mut sheared = *pose;
+            sheared.shear[0] += sign * SMALL_STRETCH;
+            poses.push(sheared);
         }
     }
     poses

@@ -21,6 +21,18 @@ pub(super) fn usual(fixed: &Grid, moving: &Grid) -> Vec<f64> {
     [8.0, 4.0, 2.0, 1.0].iter().map(|l| l * unit).collect()
 }
 
+/// The usual stages with further ones that halve the spacing until it is less than three times that of the data; none where the usual ones are enough.
+/// For those who go on with the data's own voxels: across a wider gap a pose that is right for the last stage can be beyond what
+/// the texture of the data leads home.
+pub(super) fn down_to_data(fixed: &Grid, moving: &Grid) -> Option<Vec<f64>> {
+    let (mut levels, data) = (usual(fixed, moving), finest_of_both(fixed, moving));
+    let count = levels.len();
+    while let Some(&last) = levels.last().filter(|&&last| last >= 3.0 * data) {
+        levels.push(0.5 * last);
+    }
+    (levels.len() > count).then_some(levels)
+}
+
 /// The smallest spacing along an axis of more than one voxel, of the coarser of two grids, mm.
 fn finest_of_both(fixed: &Grid, moving: &Grid) -> f64 {
     let finest = |g: &Grid| {
@@ -85,6 +97,10 @@ mod tests {
         let slides = Grid::axis_aligned([4473, 3679, 1], [1.0; 3]).unwrap();
         let levels = usual(&slides, &slides);
         assert!(levels[0] > 80.0 && levels[3] > 10.0);
+        let all = down_to_data(&slides, &slides).unwrap();
+        assert!(all.starts_with(&levels) && all.windows(2).all(|w| w[1] * 2.0 == w[0]), "{all:?}");
+        assert!((1.5..3.0).contains(&all[all.len() - 1]), "{all:?}");
+        assert_eq!(down_to_data(&head, &head), None);
         assert_eq!(usable(&[0.1], &head, &head), [1.0]);
         assert!(check(&[8.0, 4.0, 2.0, 1.0], &head, &two).is_ok());
         assert!(check(&[0.75], &head, &head).is_ok());

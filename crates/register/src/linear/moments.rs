@@ -2,12 +2,13 @@
 
 use super::scales::Scaled;
 use crate::error::Result;
+use crate::evidence::bright_background;
 use crate::metric::range::robust_range;
 use voxalign_compute::Device;
 use voxalign_image::{Grid, Vector3};
 
 /// Centre of mass (world mm), root-mean-square distance from it, and principal axes (columns, by decreasing spread)
-/// of an image: voxels are weighted by their weight times their height above the background.
+/// of an image: voxels are weighted by their weight times how far they are from the background, which is dark or bright.
 #[derive(Debug, Clone)]
 pub(super) struct Moments {
     pub(super) centre: Vector3<f64>,
@@ -24,13 +25,15 @@ pub(super) fn moments<D: Device>(device: &D, image: &Scaled<D>) -> Result<Moment
 
 fn moments_of(grid: &Grid, values: &[f32], weight: Option<&[f32]>) -> Moments {
     let (low, high) = robust_range(values, 0.02, 0.98).unwrap_or((0.0, 1.0));
+    let bright = bright_background(grid, values, weight);
+    let height = |v: f32| if bright { high - v.max(low) } else { v.min(high) - low };
     let [nx, ny, _] = grid.dims();
     let mut n = 0.0;
     let mut s = Vector3::zeros();
     let mut ss = nalgebra::Matrix3::zeros();
     let origin = grid.centre();
     for (i, &v) in values.iter().enumerate() {
-        let w = f64::from((v.min(high) - low).max(0.0)) * weight.map_or(1.0, |w| f64::from(w[i]));
+        let w = f64::from(height(v).max(0.0)) * weight.map_or(1.0, |w| f64::from(w[i]));
         if w > 0.0 {
             let index = Vector3::new((i % nx) as f64, (i / nx % ny) as f64, (i / (nx * ny)) as f64);
             let p = grid.index_to_world(index) - origin;

@@ -14,6 +14,9 @@ const FINALISTS: usize = 3;
 /// mirror-like orientations fill three places at once.)
 const HANDED_ON: usize = 5;
 
+/// The stage at which alignments of slices that differ little are compared.
+const NARROW: usize = 3;
+
 /// The poses that a round begins with.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum From {
@@ -29,6 +32,8 @@ pub(super) enum From {
     CandidatesAndStarts,
     /// The candidates and their neighbours, and all that a search can start from.
     Neighbours,
+    /// The candidates and what differs from them little, of slices.
+    Changed,
     /// The best candidate; the others wait.
     First,
     /// Those that wait.
@@ -120,6 +125,8 @@ pub(super) struct Plan {
     pub(super) axes: bool,
     /// All freedom that is asked for.
     pub(super) largest: Freedom,
+    /// Whether the images are slices.
+    pub(super) flat: bool,
     /// Poses further apart than this (mm at the model's radius) are other alignments.
     pub(super) elsewhere: f64,
     /// The number of stages.
@@ -191,6 +198,12 @@ impl Plan {
                 let keep = [Keep::Rivals(kept)];
                 rounds.push(Round::new(what, (0.6, 0.8), from, action(largest), keep));
             }
+        }
+        if self.flat && index == NARROW {
+            // Sections bend, so that affine maps close to each other can all be minima, of which coarse samples do not tell the best.
+            let (from, keep) = (From::Changed, [Keep::Rivals(1)]);
+            let action = Action::Refine(largest, Until::Gain(0.01));
+            rounds.push(Round::new("small changes", (0.0, 0.8), from, action, keep));
         }
         let freedoms = match index {
             _ if (last && index < 2) || index == 2 => self.sequence(),
@@ -266,7 +279,7 @@ mod tests {
 
     fn plan(search: Search, largest: Freedom, count: usize) -> Plan {
         let range = SearchRange::default();
-        Plan { search, range, axes: true, largest, elsewhere: 20.0, count }
+        Plan { search, range, axes: true, largest, flat: false, elsewhere: 20.0, count }
     }
 
     #[test]

@@ -69,6 +69,7 @@ pub(super) fn search<D: Device>(
         range: options.search.range(),
         axes: matches!(options.init, Init::Moments) && !model.flat,
         largest,
+        flat: model.flat,
         elsewhere: ELSEWHERE * model.radius,
         count: levels.len(),
     };

@@ -59,7 +59,8 @@ pub(super) fn judge(f: &Findings) -> Verdict {
     if shown {
         let name = "lead in information within tissue over other alignments";
         let lead = f.evidence.leads()[2];
-        checks.push(Check::at_least(name, lead, AFFINE.tissue).or(Remedy::SameInside));
+        let least = if f.model.flat { AFFINE.tissue_of_slices } else { AFFINE.tissue };
+        checks.push(Check::at_least(name, lead, least).or(Remedy::SameInside));
     } else {
         // Outlines alone can tell, where there are some.
         let name = "Dice overlap of the foregrounds, which share nothing inside";

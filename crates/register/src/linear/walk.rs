@@ -1,6 +1,6 @@
 //! The rounds of a search, one after the other.
 
-use super::candidates::{distinct, perturbed, pick, principal_starts, reflected};
+use super::candidates::{changed, distinct, perturbed, pick, principal_starts, reflected};
 use super::moments::Moments;
 use super::plan::{Action, From, Keep, Plan, Round, Until};
 use super::rotations::{angle, between, rotations};
@@ -139,6 +139,9 @@ impl<'a> Walk<'a> {
                 let scaling = self.plan.scaling();
                 let near = self.candidates.iter().flat_map(|c| perturbed(&c.pose, flat, scaling));
                 near.chain([start]).chain(self.starts.others.iter().copied()).collect()
+            }
+            From::Changed => {
+                self.candidates.iter().flat_map(|c| changed(&c.pose, self.plan.largest)).collect()
             }
             From::First => {
                 self.waiting = self.candidates.split_off(1.min(self.candidates.len()));

@@ -34,6 +34,9 @@ fn ranks(spread: &DistributedRecord) -> String {
         .column("#Peak memory of its process", |r| {
             r.peak_memory_bytes.map_or_else(|| "-".to_owned(), amount)
         })
+        .column("#Peak memory of the device", |r| {
+            r.device_peak_bytes.map_or_else(|| "-".to_owned(), amount)
+        })
         .html("");
     format!(
         "<p>Strategy asked for: <b>{}</b>. From the coarse scale to full resolution corners moved by at most <b>{} mm</b>.</p>{table}",

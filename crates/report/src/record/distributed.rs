@@ -30,6 +30,9 @@ pub struct RankRecord {
     pub device: String,
     /// The peak memory of its process, bytes, where the system reports it.
     pub peak_memory_bytes: Option<u64>,
+    /// The most that buffers took at once of the device's own memory, bytes; of a GPU.
+    #[serde(default)]
+    pub device_peak_bytes: Option<u64>,
 }
 
 /// An image with its levels.
@@ -79,7 +82,7 @@ pub struct BlockScaleRecord {
 pub struct EstimateRecord {
     /// Its name.
     pub strategy: String,
-    /// Memory of the device for images, bytes.
+    /// Memory of the device for images and messages, bytes.
     pub device_bytes: u64,
     /// Memory of the host for images, bytes.
     pub host_bytes: u64,

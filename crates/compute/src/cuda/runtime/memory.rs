@@ -407,18 +407,17 @@ impl Memory for Cuda {
     }
 
     fn memory(&self) -> MemoryInfo {
-        match &self.0.target {
-            Target::Gpu(gpu) => {
-                MemoryInfo { total: Some(gpu.info().memory), free: gpu.free_memory() }
-            }
+        let ledger = &self.0.ledger;
+        let (total, free) = match &self.0.target {
+            Target::Gpu(gpu) => (Some(gpu.info().memory), gpu.free_memory()),
             Target::Emulated(_) => match *self.limit() {
                 MemoryLimit::Bytes(total) => {
-                    let free = total.saturating_sub(self.0.ledger.live.load(Ordering::Relaxed));
-                    MemoryInfo { total: Some(total), free: Some(free) }
+                    (Some(total), Some(total.saturating_sub(ledger.live.load(Ordering::Relaxed))))
                 }
-                _ => MemoryInfo::default(),
+                _ => (None, None),
             },
-        }
+        };
+        MemoryInfo { total, free, peak: Some(ledger.peak.load(Ordering::Relaxed)) }
     }
 
     fn seconds(&self, f: &mut dyn FnMut() -> Result<()>) -> Result<f64> {

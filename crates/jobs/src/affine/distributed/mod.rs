@@ -27,6 +27,7 @@ use voxalign_io::transform::Geometry;
 use voxalign_options::text;
 use voxalign_register::linear::spread::{SpreadOptions, SpreadResult, register_spread};
 use voxalign_register::linear::{AffineOptions, AffineResult, Init, spread};
+use voxalign_register::similarity::{Mi, Similarity};
 use voxalign_register::{Progress, Silent, Verdict};
 use voxalign_report::RunRecord;
 use voxalign_report::affine::{AffineReport, render};
@@ -172,7 +173,12 @@ impl Blockwise<'_> {
 
         let grids = images.grids();
         let geometry = Geometry { fixed: Some(&grids[0]), moving: Some(&grids[1]) };
-        let options = world.agree(job.method.options(&geometry, listener))?;
+        let mut options = world.agree(job.method.options(&geometry, listener))?;
+        if grids.iter().all(|grid| grid.dims()[2] == 1) {
+            // At the landmarks of eight pairs of stained sections the worst median error is 1.19 times that of the landmarks' own best affine
+            // map; by nmi it is 1.25, of a map that nmi holds for better.
+            options.similarity.get_or_insert(Similarity::Mi(Mi::default()));
+        }
         run.say_grids(&grids);
         let found = self.found(team, &images, options)?;
         clock.lap("register");

@@ -23,6 +23,7 @@ pub(super) fn ranks(world: &Communicator, devices: &[AnyDevice]) -> Result<Vec<R
         name,
         device: device.name(),
         peak_memory_bytes: peak,
+        device_peak_bytes: device.memory().peak,
     };
     if world.size() == 1 {
         let named = |(k, device)| of(format!("rank {k}, a thread of one process"), device);

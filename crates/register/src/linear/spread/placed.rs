@@ -55,9 +55,17 @@ pub(super) fn placed(
     let dims = [&input.fixed.scales()[scales.fixed], &input.moving.scales()[scales.moving]]
         .map(|grid| grid.dims());
     let pixel = if input.moving.is_wide() { 2 } else { 1 };
-    let estimates = estimates(machine, dims, pixel, map, (halo, options.blocks))?;
+    let estimates = estimates(machine, dims, pixel, map, (halo, options.blocks, &options.list))?;
     if let Placement::Given(strategy) = options.placement {
-        return Ok(Placed { strategy, estimates });
+        let needed = estimates.iter().find(|e| e.strategy == strategy).map(|e| e.device_bytes);
+        return match (options.memory.device, needed) {
+            (Some(limit), Some(needed)) if needed > limit => Err(RegisterError::option(
+                "device_memory",
+                memory::amount(limit),
+                format!("this strategy needs {} on a device", memory::amount(needed)),
+            )),
+            _ => Ok(Placed { strategy, estimates }),
+        };
     }
     match estimates.first().filter(|e| e.serves) {
         Some(first) => Ok(Placed { strategy: first.strategy, estimates }),

@@ -1,5 +1,6 @@
 //! From the coarse scale to full resolution.
 
+use super::super::levels;
 use super::super::plan::Until;
 use super::super::problem::{check_dimensions, freedom_of};
 use super::super::start::slice_frame;
@@ -14,6 +15,7 @@ use crate::linear::{
     AffineInput, AffineOptions, AffineResult, Init, Rescue, Search, register_affine,
 };
 use crate::metric::level::of_sums;
+use crate::numbers::Levels;
 use crate::progress::{Event, Progress};
 use crate::search::pose::{Freedom, Model, Pose};
 use crate::search::stage::{Stage, begin};
@@ -181,7 +183,9 @@ fn whole<D: Device>(
     let mask = mask(input, scales.fixed)?;
     let mut pair = AffineInput::new(&fixed, &moving);
     pair.fixed_mask = mask.as_ref().map(Into::into);
-    register_affine(device, &pair, options, progress)
+    let further = || levels::down_to_data(fixed.grid(), moving.grid()).map(Levels);
+    let levels = options.levels.clone().or_else(further);
+    register_affine(device, &pair, &AffineOptions { levels, ..options.clone() }, progress)
 }
 
 /// The map of the finest scale with its verdict, by the images at the coarse one: as it is no better than where it began, what spoke against that

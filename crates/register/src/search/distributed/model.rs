@@ -1,6 +1,7 @@
 //! Which strategy serves, by a model of the machine.
 
-use super::{Plan, StrategyKind};
+use super::streamed::LEAST_MEMORY;
+use super::{ListOptions, Plan, StrategyKind};
 use crate::error::Result;
 use voxalign_compute::ops::joint::{BlockRule, FixedPointMap, Halo};
 use voxalign_compute::{AffineMap, Dims};
@@ -53,7 +54,7 @@ pub struct Machine {
 pub struct Estimate {
     /// The strategy.
     pub strategy: StrategyKind,
-    /// Memory of the device for images, bytes.
+    /// Memory of the device for images and messages, bytes.
     pub device_bytes: u64,
     /// Memory of the host for images, bytes.
     pub host_bytes: u64,
@@ -78,7 +79,7 @@ pub fn estimates(
     dims: [Dims; 2],
     pixel: usize,
     map: &FixedPointMap,
-    (halo, blocks): (Halo, BlockRule),
+    (halo, blocks, list): (Halo, BlockRule, &ListOptions),
 ) -> Result<Vec<Estimate>> {
     let kinds = [
         StrategyKind::Replicated,
@@ -88,7 +89,7 @@ pub fn estimates(
         StrategyKind::Streamed,
     ];
     let map = map.to_affine();
-    let of = |kind| estimate(machine, dims, pixel, &map, kind, blocks);
+    let of = |kind| estimate(machine, dims, pixel, &map, kind, (blocks, list));
     let mut all = kinds.into_iter().map(of).collect::<Result<Vec<_>>>()?;
     // Stable: of equal ones the simplest.
     all.sort_by(|a, b| b.serves.cmp(&a.serves).then(a.seconds.total_cmp(&b.seconds)));
@@ -101,7 +102,7 @@ fn estimate(
     pixel: usize,
     map: &AffineMap,
     kind: StrategyKind,
-    blocks: BlockRule,
+    (blocks, list): (BlockRule, &ListOptions),
 ) -> Result<Estimate> {
     let whole = (moving.iter().product::<usize>() * pixel) as u64;
     let mut found = Estimate {
@@ -127,11 +128,14 @@ fn estimate(
             StrategyKind::Replicated => (device, 0, counted),
             StrategyKind::Peer(_) => (device, 0, counted + far / rates.peer),
             StrategyKind::Halo(_) => (device, whole, counted + far / rates.host),
-            StrategyKind::List(_) => (device, 0, counted + far / rates.messages),
+            StrategyKind::List(_) => {
+                (device + list.memory(&plan), 0, counted + far / rates.messages)
+            }
             StrategyKind::Streamed => {
                 // Chunks meet about as many moving pixels as they would at half a right angle.
                 let bytes = own + 2.0 * whole as f64 / machine.ranks as f64;
-                (machine.device_memory.min(device + whole), 0, counted + bytes / rates.transfer)
+                let taken = machine.device_memory.min(device + whole).max(LEAST_MEMORY);
+                (taken, 0, counted + bytes / rates.transfer)
             }
         };
         found.device_bytes = found.device_bytes.max(device);
@@ -198,7 +202,8 @@ mod tests {
 
     fn best(machine: &Machine, n: usize, degrees: f64) -> &'static str {
         let sizes = [[n, n, 1]; 2];
-        let all = estimates(machine, sizes, 1, &turned(n, degrees), Default::default()).unwrap();
+        let how = (Halo::default(), BlockRule::default(), &ListOptions::default());
+        let all = estimates(machine, sizes, 1, &turned(n, degrees), how).unwrap();
         assert!(all[0].serves && all[0].device_bytes <= machine.device_memory);
         all[0].strategy.name()
     }
@@ -210,7 +215,8 @@ mod tests {
         assert_eq!(best(&machine(2, 3 * image), n, 90.0), "replicate");
         assert_eq!(best(&machine(2, image + image / 4), n, 90.0), "peer");
         let alone = Machine { peers: false, ..machine(2, image + image / 4) };
-        assert_eq!(best(&alone, n, 90.0), "stream");
+        assert_eq!(best(&alone, n, 180.0), "stream");
+        assert_eq!(best(&alone, n, 90.0), "halo");
         assert_eq!(best(&alone, n, 0.0), "halo");
         assert_eq!(best(&machine(2, image / 4), n, 30.0), "stream");
         assert_eq!(best(&machine(1, image / 4), n, 0.0), "stream");

@@ -48,6 +48,9 @@ pub fn streamed_memory(most: u64) -> u64 {
 /// The smallest chunk that is cut further where it has no room.
 const SMALLEST: usize = 1 << 10;
 
+/// What chunks take at least, bytes: the smallest ones, with four times as many moving pixels of 16 bits.
+pub(super) const LEAST_MEMORY: u64 = AT_ONCE * 9 * SMALLEST as u64;
+
 impl<'a, D: Device, P: Pixel> Streamed<'a, D, P> {
     /// For a plan of [`StrategyKind::Streamed`](super::StrategyKind::Streamed), with so much memory of the device, bytes.
     #[must_use]

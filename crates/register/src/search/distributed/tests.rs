@@ -329,3 +329,54 @@ fn gpus_have_the_counts_of_whole_images() {
         }
     }
 }
+
+/// A rank has its block of both images, the halo, room for messages, and counts: no more at any time.
+#[test]
+#[allow(clippy::print_stderr)] // a test that is skipped says so
+fn a_rank_takes_its_blocks_halos_and_buffers() {
+    let devices =
+        match (0..9).map(|_| Cuda::emulated()).collect::<voxalign_compute::Result<Vec<_>>>() {
+            Ok(devices) => devices,
+            Err(e) if std::env::var_os("VOXALIGN_REQUIRE_EMULATION").is_none() => {
+                return eprintln!("skipped: {e}");
+            }
+            Err(e) => panic!("the kernels of the GPU cannot be tested: {e}"),
+        };
+    let pair = Pair::<u16>::new([150, 120, 1], [140, 130, 1], 5);
+    let rule = some_rule(&pair, (0.7, 1.0, 0.5), true);
+    let table = table(&rule, 8);
+    let options = ListOptions { chunk: [16, 16, 1], streams: 2, ..ListOptions::default() };
+    let mut devices = devices.into_iter();
+    for kind in [
+        StrategyKind::Halo(Margin::Pixels(3)),
+        StrategyKind::List(Margin::Pixels(0)),
+        StrategyKind::Streamed,
+    ] {
+        let devices: Vec<_> = devices.by_ref().take(3).collect();
+        let blocks = BlockRule::Balanced;
+        let found = all(3, |ranks| {
+            let device = &devices[ranks.rank()];
+            let strategy =
+                strategy_on(device.clone(), kind, options, &pair, &ranks, blocks).unwrap();
+            strategy.sums(&ranks, &rule, None).unwrap();
+            strategy.sums(&ranks, &rule, Some(&table)).unwrap();
+            device.pool().peak
+        });
+        for (rank, peak) in found.into_iter().enumerate() {
+            let plan = Plan::new(kind, [pair.fixed, pair.moving], [rank, 3], blocks).unwrap();
+            let images = (plan.fixed.len() + 2 * plan.moving.len()) as u64;
+            let messages = match kind {
+                StrategyKind::List(_) => options.memory(&plan),
+                // What `strategy_on` gives it, or the smallest chunk with what it meets.
+                StrategyKind::Streamed => 2 * 4 * 1024,
+                _ => 0,
+            };
+            let images = if kind == StrategyKind::Streamed { 0 } else { images };
+            let numbers = rule.numbers(false).max(rule.numbers(true)) as u64;
+            let counts = 8 * numbers * options.streams as u64 + 4 * table.len() as u64;
+            let most = images + messages + counts;
+            assert!(peak <= most, "{kind:?}, rank {rank}: {peak} bytes of {most}");
+            assert!(peak >= images, "{kind:?}, rank {rank}: {peak} bytes are not counted");
+        }
+    }
+}

@@ -4,7 +4,7 @@ mod kept;
 mod meeting;
 mod stream;
 
-use super::{Held, JointSums, Strategy, upload_table};
+use super::{Held, JointSums, Plan, Strategy, upload_table};
 use kept::{Kept, Key, Way};
 use meeting::{Meeting, Round, Seat};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -58,6 +58,34 @@ impl Default for ListOptions {
     }
 }
 
+impl ListOptions {
+    /// Memory of the device for messages, bytes, at most: those that are collected and those that arrive, of all streams.
+    #[must_use]
+    pub fn memory(&self, plan: &Plan) -> u64 {
+        let chunks = plan.fixed.chunks(self.chunk);
+        let sending = self.sending(plan, &chunks);
+        let own = sending.words() + sending.scratch() + sending.owners.ranks();
+        // Those of a second chunk, or at most all pixels of a chunk of all others.
+        let others = sending.owners.ranks().saturating_sub(1);
+        let arriving = self.layout.words(sending.most * others, sending.axes);
+        let each = own + if self.direct { own.max(arriving) } else { arriving };
+        4 * (each * self.streams.clamp(1, chunks.len().max(1))) as u64
+    }
+
+    fn sending(&self, plan: &Plan, chunks: &[Block]) -> Sending {
+        let [.., planes] = plan.moving_blocks.dims();
+        Sending {
+            owners: plan.moving_blocks,
+            own: plan.rank,
+            here: plan.moving,
+            layout: self.layout,
+            collect: self.collect,
+            most: chunks.iter().map(Block::len).max().unwrap_or(0),
+            axes: if planes == 1 { 2 } else { 3 },
+        }
+    }
+}
+
 /// The moving block on the device, and messages for all others.
 pub struct List<D: Device, P: Pixel> {
     held: Held<D, P>,
@@ -101,17 +129,9 @@ impl<D: Device, P: Pixel> List<D, P> {
         (0..chunks.len()).map(|k| chunks[number(k)]).collect()
     }
 
-    fn sending(&self, rule: &JointRule, chunks: &[Block]) -> Sending {
-        let plan = &self.held.plan;
-        Sending {
-            owners: plan.moving_blocks,
-            own: plan.rank,
-            here: self.held.own().cells,
-            layout: self.options.layout,
-            collect: self.options.collect,
-            most: chunks.iter().map(Block::len).max().unwrap_or(0),
-            axes: rule.axes(),
-        }
+    fn sending(&self, chunks: &[Block]) -> Sending {
+        let here = self.held.own().cells;
+        Sending { here, ..self.options.sending(&self.held.plan, chunks) }
     }
 }
 
@@ -131,7 +151,7 @@ impl<D: Device, P: Pixel> List<D, P> {
         let device = &self.held.device;
         let table = ranks.agree(upload_table(device, table))?;
         let count = self.options.streams.clamp(1, rounds.max(1));
-        let key = Key { sending: self.sending(rule, &chunks), count, direct: self.options.direct };
+        let key = Key { sending: self.sending(&chunks), count, direct: self.options.direct };
         let kept = match kept.take().filter(|kept| kept.key == key) {
             Some(same) => kept.insert(same),
             None => kept.insert(Kept::new(ranks, &self.held, rule, key)?),
