@@ -215,9 +215,11 @@ mod tests {
         assert_eq!(best(&machine(2, 3 * image), n, 90.0), "replicate");
         assert_eq!(best(&machine(2, image + image / 4), n, 90.0), "peer");
         let alone = Machine { peers: false, ..machine(2, image + image / 4) };
-        assert_eq!(best(&alone, n, 180.0), "stream");
-        assert_eq!(best(&alone, n, 90.0), "halo");
+        assert_eq!(best(&alone, n, 180.0), "halo");
         assert_eq!(best(&alone, n, 0.0), "halo");
+        // Neither the host has room for the whole image, nor the device for messages.
+        let short = Machine { host_memory: image / 2, ..alone };
+        assert_eq!(best(&short, n, 90.0), "stream");
         assert_eq!(best(&machine(2, image / 4), n, 30.0), "stream");
         assert_eq!(best(&machine(1, image / 4), n, 0.0), "stream");
     }
