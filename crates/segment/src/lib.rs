@@ -14,6 +14,7 @@
 //! | [`force`] | what moves a front, one file a kind |
 //! | [`gaussian`] | curvature and normals of fronts, smoothed images |
 //! | [`mixture`] | mixtures of Gaussians by expectation maximisation |
+//! | [`equation`] | the differential equation, solved on the grid, for comparison |
 //! | [`bounds`] | how many iterations a start can need |
 //!
 //! Sets have one `bool` a point, images one `f32`, x fastest. Results depend neither on the order of lists nor on the run.
@@ -58,6 +59,7 @@
 //! ```
 
 pub mod bounds;
+pub mod equation;
 pub mod error;
 pub mod evolution;
 pub mod force;
@@ -68,6 +70,7 @@ pub mod mixture;
 pub mod start;
 
 pub use bounds::Bounds;
+pub use equation::{Equation, Steps};
 pub use error::{Result, SegmentError};
 pub use evolution::{Ending, Evolution, Limit, Options, Smoothing, State};
 pub use force::{
