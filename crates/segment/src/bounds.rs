@@ -30,7 +30,7 @@ impl Bounds {
     /// [`SegmentError::Length`](crate::SegmentError::Length), [`SegmentError::OutOfMemory`](crate::SegmentError::OutOfMemory).
     pub fn of(lattice: &Lattice, set: &[bool]) -> Result<Self> {
         let mut bounds = Self { max_region_size: 0, max_region_diameter: 0 };
-        for part in Parts::of(lattice, set)? {
+        for part in parts(lattice, set)? {
             bounds.max_region_size = bounds.max_region_size.max(part.size);
             bounds.max_region_diameter = bounds.max_region_diameter.max(part.diameter(lattice));
         }
@@ -72,37 +72,31 @@ impl Part {
     }
 }
 
-/// The connected parts of both sides of a set.
-#[derive(Debug)]
-pub(crate) struct Parts;
-
-impl Parts {
-    /// All of them, in the order of their first points.
-    pub(crate) fn of(lattice: &Lattice, set: &[bool]) -> Result<Vec<Part>> {
-        same_length("the set", set.len(), lattice.len())?;
-        let mut seen = memory::filled(set.len(), false)?;
-        let (mut parts, mut front) = (Vec::new(), Vec::new());
-        for first in 0..set.len() {
-            if seen[first] {
-                continue;
-            }
-            seen[first] = true;
-            let inside = set[first];
-            let mut part = Part { first, inside, size: 0, extent: [[isize::MAX, isize::MIN]; 7] };
-            memory::push(&mut front, first)?;
-            while let Some(point) = front.pop() {
-                part.add(lattice.place(point));
-                for next in lattice.neighbours(point) {
-                    if set[next] == inside && !seen[next] {
-                        seen[next] = true;
-                        memory::push(&mut front, next)?;
-                    }
+/// The connected parts of both sides of a set, in the order of their first points.
+pub(crate) fn parts(lattice: &Lattice, set: &[bool]) -> Result<Vec<Part>> {
+    same_length("the set", set.len(), lattice.len())?;
+    let mut seen = memory::filled(set.len(), false)?;
+    let (mut parts, mut front) = (Vec::new(), Vec::new());
+    for first in 0..set.len() {
+        if seen[first] {
+            continue;
+        }
+        seen[first] = true;
+        let inside = set[first];
+        let mut part = Part { first, inside, size: 0, extent: [[isize::MAX, isize::MIN]; 7] };
+        memory::push(&mut front, first)?;
+        while let Some(point) = front.pop() {
+            part.add(lattice.place(point));
+            for next in lattice.neighbours(point) {
+                if set[next] == inside && !seen[next] {
+                    seen[next] = true;
+                    memory::push(&mut front, next)?;
                 }
             }
-            memory::push(&mut parts, part)?;
         }
-        Ok(parts)
+        memory::push(&mut parts, part)?;
     }
+    Ok(parts)
 }
 
 #[cfg(test)]

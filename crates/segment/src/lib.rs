@@ -14,6 +14,7 @@
 //! | [`force`] | what moves a front, one file a kind |
 //! | [`gaussian`] | curvature and normals of fronts, smoothed images |
 //! | [`mixture`] | mixtures of Gaussians by expectation maximisation |
+//! | [`cells`] | the same evolution as operations on whole sets: 64 points a word, and a simulated cellular network |
 //! | [`equation`] | the differential equation, solved on the grid, for comparison |
 //! | [`bounds`] | how many iterations a start can need |
 //!
@@ -36,6 +37,10 @@
 //! - (3.16) has its sign reversed if R₁ is the object and F > 0 moves outwards, as in (3.6).
 //! - The proof of theorem 1 has a set within the background lose two points of its diameter in every iteration, which one at the border of the image does
 //!   not; the theorem is true all the same ([`Bounds`]). The force must be other than 0 at every point. Theorem 2 is not true as stated.
+//! - Table B.1 has a boundary for erosions that takes points from sets at the border of the image ([`cells::cnn`]).
+//! - Section 3.9.1 does not say how wide the Gaussian is. An iteration by curvature alone takes a front as far as a time of σ²/2 does, so that the four times
+//!   given for 20, 40, 60 and 80 iterations are those of Gaussians that become wider (σ = 2.4, 3.7, 4.6 and 5.5). The time step of section 3.9.2 is at
+//!   the limit where the shortest waves along a front do not decay.
 //!
 //! ```
 //! use voxalign_segment::{
@@ -59,6 +64,7 @@
 //! ```
 
 pub mod bounds;
+pub mod cells;
 pub mod equation;
 pub mod error;
 pub mod evolution;

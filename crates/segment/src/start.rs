@@ -127,7 +127,7 @@ pub fn within(start: &[bool], mask: &[bool]) -> Result<Vec<bool>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bounds::{Bounds, Parts};
+    use crate::bounds::{Bounds, parts};
     use crate::lattice::Neighbourhood;
 
     fn picture(lattice: &Lattice, set: &[bool]) -> Vec<String> {
@@ -171,7 +171,7 @@ mod tests {
     fn twenty_five_circles_are_alike() {
         let lattice = Lattice::new([200, 200, 1], Neighbourhood::Four).unwrap();
         let set = dense(&lattice, Shape::Ball, 27.0, 40.0).unwrap();
-        let parts = Parts::of(&lattice, &set).unwrap();
+        let parts = parts(&lattice, &set).unwrap();
         let circles: Vec<_> = parts.iter().filter(|p| p.inside).collect();
         assert_eq!(circles.len(), 25);
         assert!(circles.iter().all(|c| c.size == circles[0].size));
@@ -207,7 +207,7 @@ mod tests {
     fn balls_of_a_volume_are_dense_along_all_axes() {
         let lattice = Lattice::new([16, 12, 8], Neighbourhood::Six).unwrap();
         let set = dense(&lattice, Shape::Ball, 3.0, 4.0).unwrap();
-        let parts = Parts::of(&lattice, &set).unwrap();
+        let parts = parts(&lattice, &set).unwrap();
         assert_eq!(parts.iter().filter(|p| p.inside && p.size == 19).count(), 4 * 3 * 2);
     }
 
