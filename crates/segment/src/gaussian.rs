@@ -74,29 +74,45 @@ impl Gaussian {
         if length > 1e-12 { first.map(|c| c / length) } else { [0.0; 3] }
     }
 
+    /// The Gaussian share of the points around one that are in a set, 0 to 1.
+    #[must_use]
+    pub fn share(&self, lattice: &Lattice, point: usize, is_in: impl Fn(usize) -> bool) -> f64 {
+        let mut sum = 0.0;
+        self.visit(lattice, point, |other, weight, _| {
+            if is_in(other) {
+                sum += weight;
+            }
+        });
+        sum
+    }
+
     /// The sum of the side around a point, and those of side times distance along each axis.
     fn moments(&self, front: &Front, point: usize) -> [f64; 4] {
-        let (lattice, levels) = (front.lattice(), front.levels());
+        let levels = front.levels();
+        let mut sums = [0.0; 4];
+        self.visit(front.lattice(), point, |other, weight, by| {
+            let value = if levels[other] > 0 { weight } else { -weight };
+            sums[0] += value;
+            for a in 0..3 {
+                sums[a + 1] += value * by[a] as f64 * self.spacing[a];
+            }
+        });
+        sums
+    }
+
+    /// Calls for each point around one with its weight and difference, always in the same order.
+    fn visit(&self, lattice: &Lattice, point: usize, mut call: impl FnMut(usize, f64, [isize; 3])) {
         let place = lattice.place(point);
         let [wx, wy, wz] = &self.weights;
         let by = |i: usize, w: &[f64]| i as isize - (w.len() / 2) as isize;
-        let mut sums = [0.0; 4];
         for (k, wz_k) in wz.iter().enumerate() {
             for (j, wy_j) in wy.iter().enumerate() {
-                let [y, z] = [by(j, wy), by(k, wz)];
                 for (i, wx_i) in wx.iter().enumerate() {
-                    let x = by(i, wx);
-                    let weight = wx_i * wy_j * wz_k;
-                    let outside = levels[lattice.clamped(place, [x, y, z])] > 0;
-                    let value = if outside { weight } else { -weight };
-                    sums[0] += value;
-                    sums[1] += value * x as f64 * self.spacing[0];
-                    sums[2] += value * y as f64 * self.spacing[1];
-                    sums[3] += value * z as f64 * self.spacing[2];
+                    let by = [by(i, wx), by(j, wy), by(k, wz)];
+                    call(lattice.clamped(place, by), wx_i * wy_j * wz_k, by);
                 }
             }
         }
-        sums
     }
 
     /// An image after convolution.

@@ -16,6 +16,7 @@
 //! | [`mixture`] | mixtures of Gaussians by expectation maximisation |
 //! | [`cells`] | the same evolution as operations on whole sets: 64 points a word, and a simulated cellular network |
 //! | [`equation`] | the differential equation, solved on the grid, for comparison |
+//! | [`partition`] | several regions at once |
 //! | [`bounds`] | how many iterations a start can need |
 //!
 //! Sets have one `bool` a point, images one `f32`, x fastest. Results depend neither on the order of lists nor on the run.
@@ -73,6 +74,7 @@ pub mod front;
 pub mod gaussian;
 pub mod lattice;
 pub mod mixture;
+pub mod partition;
 pub mod start;
 
 pub use bounds::Bounds;
@@ -86,6 +88,7 @@ pub use front::{Front, Switched};
 pub use gaussian::Gaussian;
 pub use lattice::{Lattice, Neighbourhood};
 pub use mixture::{Component, Mixture};
+pub use partition::{Likelihoods, MeanIntensities, Partition, PartitionOptions, Scores, patchwork};
 pub use start::{Shape, chessboard, dense, single, within};
 
 #[cfg(test)]

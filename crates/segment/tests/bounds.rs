@@ -4,7 +4,10 @@ mod common;
 
 use common::{Random, repaired};
 use proptest::prelude::*;
-use voxalign_segment::{Bounds, Ending, Evolution, Lattice, Limit, Neighbourhood, Options, Speed};
+use voxalign_segment::{
+    Bounds, Ending, Evolution, Lattice, Limit, Neighbourhood, Options, Shape, Speed, chessboard,
+    single,
+};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
@@ -66,5 +69,22 @@ fn the_diameter_is_no_bound_where_the_object_alone_is_convex() {
         assert_eq!(evolution.iterations, 2 * width);
         let bounds = Bounds { max_region_size: 3 * width - 1, max_region_diameter: width + 2 };
         assert_eq!(evolution.bounds, bounds);
+    }
+}
+
+/// The eight chessboards of table 3.2 and its circle of a radius of 11 pixels: the squares at the corners of the image shrink from two sides only, so
+/// that it takes as many iterations as their sides have pixels, at most the bound.
+#[test]
+fn chessboards_come_to_a_circle_within_their_bounds() {
+    let lattice = Lattice::new([128, 128, 1], Neighbourhood::Four).unwrap();
+    let circle = single(&lattice, Shape::Ball, [63.5, 63.5, 0.0], 22.0).unwrap();
+    let speeds: Vec<f32> = circle.iter().map(|o| if *o { 1.0 } else { -1.0 }).collect();
+    let mut force = Speed::new(&lattice, &speeds).unwrap();
+    for side in [64, 32, 16, 8, 4, 3, 2, 1] {
+        let start = chessboard(&lattice, side).unwrap();
+        let evolution = Evolution::run(&lattice, &start, &mut force, &Options::default()).unwrap();
+        assert!(evolution.set == circle && evolution.converged());
+        assert_eq!(evolution.iterations, side);
+        assert!(evolution.iterations <= evolution.bounds.max_region_size);
     }
 }
