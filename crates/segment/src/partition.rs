@@ -1,8 +1,8 @@
 //! Several regions at once: a label for each point, of which fronts between any two may move.
 //!
 //! Each label has a score at each point, and a point that has a neighbour of another label may take that label where its score is higher. An iteration
-//! computes all scores first, then has one scan for each label, the highest number first and the background 0 last: points with a neighbour of that
-//! label, as the labels are when the scan begins, take it if no label beside them has a higher score, and their own has a lower one. Of two labels that is
+//! is under the scores of the labels with which it begins. It has one scan for each label, the highest number first and the background 0 last: points with a
+//! neighbour of that label, as the labels are when the scan begins, take it if its score is higher than that of their own. Of two labels that is
 //! one iteration of [`Front::advance`](crate::Front::advance) with the difference of both scores as its force.
 
 use crate::error::{Result, SegmentError, above, image, same_length};
@@ -175,8 +175,8 @@ impl Partition {
             for &name in &names {
                 let seen = memory::copied(&after)?;
                 for (point, label) in after.iter_mut().enumerate().filter(|(_, l)| **l != name) {
-                    let beside = |n: u8| lattice.neighbours(point).any(|p| seen[p] == n);
-                    if beside(name) && score.is_best(point, name, *label, &beside, &names)? {
+                    let is_beside = lattice.neighbours(point).any(|p| seen[p] == name);
+                    if is_beside && score.of(point, name)? > score.of(point, *label)? {
                         *label = name;
                         changed = true;
                     }
@@ -231,27 +231,6 @@ impl Blended<'_> {
             return Err(SegmentError::NotFinite { what: "the score", value, index: point });
         }
         Ok(value)
-    }
-
-    /// Whether a label has a higher score than that of a point, and no lower one than any other label beside it.
-    fn is_best(
-        &self,
-        point: usize,
-        name: u8,
-        own: u8,
-        beside: &dyn Fn(u8) -> bool,
-        names: &[u8],
-    ) -> Result<bool> {
-        let value = self.of(point, name)?;
-        if value <= self.of(point, own)? {
-            return Ok(false);
-        }
-        for &other in names.iter().filter(|n| **n != name && **n != own) {
-            if beside(other) && self.of(point, other)? > value {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 }
 
