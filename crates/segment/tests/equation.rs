@@ -142,6 +142,45 @@ fn mean_curvature_is_that_of_the_equation() {
     }
 }
 
+/// The same of more shapes, by the Gaussians of the times of the source and by fixed ones at their own times, as `docs/segment-equation.md` has them.
+#[test]
+#[ignore = "half a minute: a table"]
+fn mean_curvature_of_more_shapes() {
+    let lattice = Lattice::new([200, 200, 1], Neighbourhood::Four).unwrap();
+    type Inside = fn(f64, f64) -> bool;
+    let shapes: [(&str, Inside); 5] = [
+        ("square with a notch", |x, y| {
+            x.abs() < 60.0 && y.abs() < 60.0 && !(x > 0.0 && y.abs() < 20.0)
+        }),
+        ("cross", |x, y| x.abs().max(y.abs()) < 80.0 && x.abs().min(y.abs()) < 25.0),
+        ("star with 5 points", |x, y| {
+            let turn = (y.atan2(x) * 5.0 / std::f64::consts::TAU).rem_euclid(1.0);
+            x.hypot(y) < 45.0 + 45.0 * (2.0 * turn - 1.0).abs()
+        }),
+        ("flower with 5 petals", |x, y| {
+            x.hypot(y) < 62.0 * (1.0 + 0.35 * (5.0 * y.atan2(x)).cos())
+        }),
+        ("disc", |x, y| x.hypot(y) < 50.0),
+    ];
+    for (name, is_inside) in shapes {
+        let of = |p: usize| is_inside((p % 200) as f64 - 99.5, (p / 200) as f64 - 99.5);
+        let start: Vec<bool> = (0..40000).map(of).collect();
+        for sigmas in [[2.384, 3.661, 4.634, 5.488], [3.0; 4], [4.0; 4], [5.0; 4]] {
+            let mut equation = Equation::new(&lattice, &start, STEPS).unwrap();
+            let states = by_curvature(&lattice, &start, sigmas);
+            let mut time = 0.0;
+            print!("| {name} | {} to {} |", sigmas[0], sigmas[3]);
+            for (fast, sigma) in states.iter().zip(sigmas) {
+                time += 10.0 * sigma * sigma;
+                let steps = ((time - equation.time()) / STEPS.time).round() as usize;
+                equation.advance(&mut MeanCurvature, steps).unwrap();
+                print!(" {:.3} |", dice(&equation.set().unwrap(), fast));
+            }
+            println!();
+        }
+    }
+}
+
 /// An ellipse, a ring, a disc and a blob of intensity 0.5 on 0, with noise.
 fn picture(lattice: &Lattice, noise: f64) -> (Vec<bool>, Vec<f32>) {
     let is_object = |p: usize| {
