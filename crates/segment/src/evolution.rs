@@ -2,7 +2,7 @@
 
 use crate::bounds::Bounds;
 use crate::error::{Result, SegmentError};
-use crate::force::{Force, MeanCurvature};
+use crate::force::{Force, MeanCurvature, fits};
 use crate::front::{Front, Switched};
 use crate::gaussian::Gaussian;
 use crate::lattice::Lattice;
@@ -130,6 +130,7 @@ impl Evolution {
         mut watch: impl FnMut(&Front),
     ) -> Result<Self> {
         let mut front = Front::new(lattice, start)?;
+        fits(force, lattice.len())?;
         let bounds = Bounds::of(lattice, start)?;
         let limit = match options.limit {
             Limit::Bound => bounds.max_region_size,

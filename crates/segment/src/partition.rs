@@ -22,6 +22,11 @@ pub trait Scores {
         Ok(())
     }
 
+    /// How many points the scores are for, where they are for a number of them.
+    fn points(&self) -> Option<usize> {
+        None
+    }
+
     /// How well a label fits a point, under the last [`Scores::update`]; the highest one fits best.
     fn score(&self, point: usize, label: u8) -> f64;
 }
@@ -64,6 +69,10 @@ impl Scores for MeanIntensities<'_> {
         Ok(())
     }
 
+    fn points(&self) -> Option<usize> {
+        Some(self.image.len())
+    }
+
     fn score(&self, point: usize, label: u8) -> f64 {
         -(self.mean(label) - f64::from(self.image[point])).powi(2)
     }
@@ -91,6 +100,10 @@ impl<'a> Likelihoods<'a> {
 }
 
 impl Scores for Likelihoods<'_> {
+    fn points(&self) -> Option<usize> {
+        Some(self.image.len())
+    }
+
     fn score(&self, point: usize, label: u8) -> f64 {
         let mixture = self.mixtures.get(usize::from(label));
         mixture.map_or(f64::NEG_INFINITY, |m| m.log_density(f64::from(self.image[point])))
@@ -143,6 +156,7 @@ impl Partition {
         options: &PartitionOptions,
     ) -> Result<Self> {
         same_length("the start", start.len(), lattice.len())?;
+        same_length("the scores", scores.points().unwrap_or(lattice.len()), lattice.len())?;
         if start.iter().all(|l| *l == start[0]) {
             return Err(SegmentError::NoFront {
                 inside: if start[0] == 0 { 0 } else { start.len() },

@@ -120,25 +120,19 @@ fn mean_curvature_is_that_of_the_equation() {
         let of = |p: usize| is_inside((p % 200) as f64 - 99.5, (p / 200) as f64 - 99.5);
         (0..40000).map(of).collect()
     };
-    let notch = set(&|x, y| x.abs() < 60.0 && y.abs() < 60.0 && !(x > 0.0 && y.abs() < 20.0));
-    let cross = set(&|x, y| x.abs().max(y.abs()) < 80.0 && x.abs().min(y.abs()) < 25.0);
-    let given = [2.384, 3.661, 4.634, 5.488];
-    for (name, start, sigmas, times) in [
-        ("notch", notch, given, [56.8, 190.8, 405.6, 706.8]),
-        ("cross", cross, [4.0; 4], [160.0, 320.0, 480.0, 640.0]),
-    ] {
-        let mut equation = Equation::new(&lattice, &start, STEPS).unwrap();
-        let states = by_curvature(&lattice, &start, sigmas);
-        let mut before = 0.0;
-        for ((time, fast), sigma) in times.iter().zip(states).zip(sigmas) {
-            assert!((time - before - 10.0 * sigma * sigma).abs() < 0.1);
-            before = *time;
-            let steps = ((time - equation.time()) / STEPS.time).round() as usize;
-            equation.advance(&mut MeanCurvature, steps).unwrap();
-            let found = dice(&equation.set().unwrap(), &fast);
-            println!("{name}, sigma {sigma}, time {time}: {found:.4}");
-            assert!(found >= 0.98, "{name}: {found} at {time}");
-        }
+    let start = set(&|x, y| x.abs() < 60.0 && y.abs() < 60.0 && !(x > 0.0 && y.abs() < 20.0));
+    let sigmas = [2.384, 3.661, 4.634, 5.488];
+    let mut equation = Equation::new(&lattice, &start, STEPS).unwrap();
+    let states = by_curvature(&lattice, &start, sigmas);
+    let mut before = 0.0;
+    for ((time, fast), sigma) in [56.8, 190.8, 405.6, 706.8].iter().zip(states).zip(sigmas) {
+        assert!((time - before - 10.0 * sigma * sigma).abs() < 0.1);
+        before = *time;
+        let steps = ((time - equation.time()) / STEPS.time).round() as usize;
+        equation.advance(&mut MeanCurvature, steps).unwrap();
+        let found = dice(&equation.set().unwrap(), &fast);
+        println!("sigma {sigma}, time {time}: {found:.4}");
+        assert!(found >= 0.98, "{found} at {time}");
     }
 }
 
@@ -199,13 +193,8 @@ fn picture(lattice: &Lattice, noise: f64) -> (Vec<bool>, Vec<f32>) {
     (object, values)
 }
 
-/// Chan and Vese, with the parameters and the 25 circles of the source.
-///
-/// Steps of 0.5 are those for which the shortest waves along a front neither grow nor decay (h² / 2 w), and they stay there. Between two distances
-/// φ becomes steeper on both sides of a front that the image holds, by 2 · 0.2 a unit of time, and bends more and more around single pixels. With steps
-/// of 0.4 and a distance every 5 the equation comes to the same state.
-#[test]
-fn chan_vese_ends_as_the_equation_does() {
+/// Chan and Vese, with the parameters and the 25 circles of the source, against the equation in such steps.
+fn by_chan_vese(cases: &[(f64, usize, f64)]) {
     let lattice = Lattice::new([200, 200, 1], Neighbourhood::Four).unwrap();
     let (object, values) = picture(&lattice, 0.05);
     let start = dense(&lattice, Shape::Ball, 27.0, 40.0).unwrap();
@@ -215,7 +204,7 @@ fn chan_vese_ends_as_the_equation_does() {
     let fast = Evolution::run(&lattice, &start, &mut force, &options).unwrap();
     assert!(fast.converged());
     println!("{} iterations, {:.4} of the object", fast.iterations, dice(&fast.set, &object));
-    for (time, redistance, least) in [(0.5, 30, 0.97), (0.4, 30, 0.985), (0.4, 5, 0.995)] {
+    for &(time, redistance, least) in cases {
         let steps = Steps { time, redistance, ..STEPS };
         let mut equation = Equation::new(&lattice, &start, steps).unwrap();
         equation.advance(&mut force, (180.0 / time) as usize).unwrap();
@@ -223,6 +212,19 @@ fn chan_vese_ends_as_the_equation_does() {
         println!("steps of {time}, distance every {redistance}: {found:.4}");
         assert!(found >= least, "{found}");
     }
+}
+
+#[test]
+fn chan_vese_ends_as_the_equation_does() {
+    by_chan_vese(&[(0.4, 5, 0.995)]);
+}
+
+/// Steps of 0.5 are those for which the shortest waves along a front neither grow nor decay (h² / 2 w), and they stay there. Between two distances
+/// φ becomes steeper on both sides of a front that the image holds, and bends more and more around single pixels.
+#[test]
+#[ignore = "seconds: the steps of the source, with which the equation itself is not exact"]
+fn chan_vese_in_the_steps_of_the_source() {
+    by_chan_vese(&[(0.5, 30, 0.97), (0.4, 30, 0.985)]);
 }
 
 /// Geodesic active regions, with the parameters and the 25 circles of the source.

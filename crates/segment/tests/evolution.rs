@@ -1,11 +1,14 @@
 //! Evolutions under forces that change.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{Random, dice};
 use voxalign_segment::{
-    ChanVese, EdgeStop, Edges, Ending, Evolution, Force, Lattice, Limit, MeanCurvature,
-    Neighbourhood, Options, SegmentError, Shape, Smoothing, Speed, Terms, single,
+    ChanVese, EdgeStop, Edges, Ending, Equation, Evolution, Force, GeodesicRegions, Lattice,
+    Likelihoods, Limit, MeanCurvature, MeanIntensities, Mixture, Neighbourhood, Options, Partition,
+    PartitionOptions, SegmentError, Shape, Smoothing, Speed, Steps, Terms, patchwork, single,
 };
 
 /// An image of two intensities with noise is told apart, in the plane and in a volume, from a start that is beside it.
@@ -131,4 +134,42 @@ fn a_set_that_returns_is_said() {
     }
     let error = Evolution::run(&lattice, &start, &mut Nothing, &options).unwrap_err();
     assert!(error.to_string().contains("the force has the value NaN at point 2"), "{error}");
+}
+
+/// Forces, starts and scores of another lattice are refused, wherever they are used.
+#[test]
+fn what_is_of_another_lattice_is_refused() {
+    let [small, large] = [4, 5].map(|nx| Lattice::new([nx, 2, 1], Neighbourhood::Four).unwrap());
+    let values: Vec<f32> = (0..8).map(|v| v as f32).collect();
+    let stop = EdgeStop::new(&small, &values, 1.0, 1.0, [1.0; 3]).unwrap();
+    let mixture = Mixture::fit(&values, 1).unwrap();
+    let parts = [&mixture, &mixture];
+    let mut forces: [Box<dyn Force>; 4] = [
+        Box::new(Speed::new(&small, &values).unwrap()),
+        Box::new(ChanVese::new(&small, &values, 1.0, [1.0; 2]).unwrap()),
+        Box::new(GeodesicRegions::new(&small, &values, parts, stop.clone(), 0.5).unwrap()),
+        Box::new(Edges::new(stop.clone(), 0.5).unwrap()),
+    ];
+    let start: Vec<bool> = (0..10).map(|p| p < 5).collect();
+    let options = Options::default();
+    let steps = Steps { time: 0.1, redistance: 5, band: None, spacing: [1.0; 3] };
+    for force in &mut forces {
+        let force = force.as_mut();
+        let refused = Err(SegmentError::Length { what: "the force", found: 8, expected: 10 });
+        assert_eq!(Evolution::run(&large, &start, force, &options), refused);
+        let mut equation = Equation::new(&large, &start, steps).unwrap();
+        assert_eq!(equation.advance(force, 1).map(|()| 0), refused.map(|_: Evolution| 0));
+        assert!(Evolution::run(&small, &start[1..9], force, &options).is_ok());
+        assert!(Evolution::run(&small, &start, force, &options).is_err());
+    }
+    assert!(
+        Speed::new(&large, &values).is_err()
+            && ChanVese::new(&large, &values, 1.0, [1.0; 2]).is_err()
+    );
+    assert!(GeodesicRegions::new(&large, &[0.5; 10], parts, stop.clone(), 0.5).is_err());
+    let mut scores = MeanIntensities::new(&small, &values).unwrap();
+    let labels = patchwork(&large, 1, 2).unwrap();
+    assert!(Partition::run(&large, &labels, &mut scores, &PartitionOptions::default()).is_err());
+    let mut scores = Likelihoods::new(&small, &values, vec![mixture; 2]).unwrap();
+    assert!(Partition::run(&large, &labels, &mut scores, &PartitionOptions::default()).is_err());
 }

@@ -8,7 +8,7 @@
 mod distance;
 
 use crate::error::{Result, above, same_length};
-use crate::force::{Force, Terms};
+use crate::force::{Force, Terms, fits};
 use crate::front::Front;
 use crate::lattice::Lattice;
 use voxalign_image::memory;
@@ -97,8 +97,10 @@ impl Equation {
     /// Takes so many steps under a force.
     ///
     /// # Errors
-    /// Of the force, [`SegmentError::OutOfMemory`](crate::SegmentError::OutOfMemory).
+    /// Of the force, [`SegmentError::Length`](crate::SegmentError::Length) for one of another lattice,
+    /// [`SegmentError::OutOfMemory`](crate::SegmentError::OutOfMemory).
     pub fn advance(&mut self, force: &mut dyn Force, steps: usize) -> Result<()> {
+        fits(force, self.phi.len())?;
         for _ in 0..steps {
             force.update(&|p| self.phi[p] < 0.0)?;
             self.next.clear();

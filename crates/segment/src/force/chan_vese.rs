@@ -123,6 +123,10 @@ impl Force for ChanVese<'_> {
         Ok(())
     }
 
+    fn points(&self) -> Option<usize> {
+        Some(self.image.len())
+    }
+
     fn terms(&self, point: usize) -> Terms {
         let value = f64::from(self.image[point]);
         let [inside, outside] =

@@ -90,6 +90,10 @@ impl Edges {
 }
 
 impl Force for Edges {
+    fn points(&self) -> Option<usize> {
+        Some(self.stop.len())
+    }
+
     fn terms(&self, point: usize) -> Terms {
         let speed = self.pressure * self.stop.value(point);
         Terms { speed, ..self.stop.terms(point, 1.0) }

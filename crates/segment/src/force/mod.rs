@@ -29,7 +29,7 @@ mod edge;
 mod regions;
 mod speed;
 
-use crate::error::Result;
+use crate::error::{Result, same_length};
 
 pub use chan_vese::{ChanVese, Object};
 pub use curvature::MeanCurvature;
@@ -48,6 +48,11 @@ pub struct Terms {
     pub flow: [f64; 3],
 }
 
+/// Checks that a force is for so many points.
+pub(crate) fn fits(force: &dyn Force, points: usize) -> Result<()> {
+    force.points().map_or(Ok(()), |found| same_length("the force", found, points))
+}
+
 /// What moves a front.
 pub trait Force {
     /// Takes note of which points are inside, before each iteration.
@@ -57,6 +62,11 @@ pub trait Force {
     fn update(&mut self, is_inside: &dyn Fn(usize) -> bool) -> Result<()> {
         let _ = is_inside;
         Ok(())
+    }
+
+    /// How many points the force is for, where it is for a number of them.
+    fn points(&self) -> Option<usize> {
+        None
     }
 
     /// The terms at a point, under the last [`Force::update`].

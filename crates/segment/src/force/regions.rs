@@ -45,6 +45,10 @@ impl GeodesicRegions {
 }
 
 impl Force for GeodesicRegions {
+    fn points(&self) -> Option<usize> {
+        Some(self.ratios.len())
+    }
+
     fn terms(&self, point: usize) -> Terms {
         let speed = self.balance * self.ratios[point];
         Terms { speed, ..self.stop.terms(point, 1.0 - self.balance) }

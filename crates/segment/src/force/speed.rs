@@ -23,6 +23,10 @@ impl<'a> Speed<'a> {
 }
 
 impl Force for Speed<'_> {
+    fn points(&self) -> Option<usize> {
+        Some(self.values.len())
+    }
+
     fn terms(&self, point: usize) -> Terms {
         Terms { speed: f64::from(self.values[point]), ..Terms::default() }
     }
