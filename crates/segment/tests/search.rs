@@ -330,7 +330,7 @@ fn all_objects_and_starts_of_small_images() {
 }
 
 #[test]
-#[ignore = "10 minutes: all starts for objects in one part"]
+#[ignore = "5 minutes: all starts for objects in one part"]
 fn whole_objects_and_starts_of_larger_images() {
     search_all(&[
         ([4, 4, 1], &PLANE, Objects::Whole),
@@ -338,10 +338,4 @@ fn whole_objects_and_starts_of_larger_images() {
         ([5, 4, 1], &PLANE[1..], Objects::WholeAndConvex),
         ([3, 3, 2], &VOLUME[..2], Objects::WholeAndConvex),
     ]);
-}
-
-#[test]
-#[ignore = "10 minutes: all starts for whole and convex objects of 25 points"]
-fn convex_objects_and_starts_of_25_points() {
-    search_all(&[([5, 5, 1], &PLANE[..1], Objects::WholeAndConvex)]);
 }
