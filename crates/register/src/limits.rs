@@ -44,7 +44,7 @@ limits! {
         /// outline that fits proves nothing about the inside. It lies between images with the same outline and
         /// unrelated insides (at most 0.03) and right results (at least 0.10).
         tissue: f64 = 0.05,
-        /// The same of slices: of stained sections that are right it is 0.037 and more, of mirrored ones that agree -0.06 and less but for one
+        /// The same of slices: of stained sections that are right it is 0.037 and more, of mirrored ones that agree -0.07 and less
         /// (docs/accuracy.md).
         tissue_of_slices: f64 = 0.0,
         /// The least Dice overlap of the foregrounds where the images share nothing inside them: 0.94 for a brain
