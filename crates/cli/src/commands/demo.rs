@@ -38,10 +38,10 @@ and prints how far the breast is from where it belongs, before and after: inputs
 the true displacement, results in DIR as by `voxalign elastic`.
 
 `voxalign demo sections` makes two sections of the same tissue in different stains, of --size pixels a
-side, one of them turned by 14 degrees, stretched and shifted. It registers them as `voxalign affine
---distributed auto` does, in blocks, on all GPUs of this machine or on its CPU, and prints how far
-the corners are from where they belong: inputs in DIR/inputs as OME-Zarr, for other strategies and for
-mpirun, too.")]
+side, one of them turned by 14 degrees, stretched and shifted. It registers them in blocks, as
+`voxalign affine` does with --distributed auto, on all GPUs of this machine or on its CPU, and prints
+how far the corners are from where they belong: inputs in DIR/inputs as OME-Zarr, for other strategies
+and for mpirun, too.")]
 pub(crate) struct DemoArgs {
     /// What to show [default: the pair of brains]
     #[arg(value_enum, value_name = "WHAT")]

@@ -289,7 +289,8 @@ impl crate::Job for Job {
             [&self.paths.fixed, &self.paths.moving].into_iter().find(|p| is_pyramid(p))
         {
             return Err(Error::input(text!(
-                "'{}' is an image that is read in blocks; give `distributed = auto`, or a copy of it as .nii.gz",
+                "'{}' is an image that is read in blocks; give `distributed = auto`, or convert it to .nii.gz with the right spacing, \
+                 for instance with ITK-SNAP or SimpleITK",
                 path.display()
             )));
         }

@@ -23,7 +23,7 @@ pub(crate) fn section(record: &RunRecord) -> Section {
          optimised. Edges: how parallel the gradients are, 0 to 1, for any contrast. Information: mutual \
          information as a fraction of the smaller entropy. Tissue: mutual information within the foreground of \
          both, nats. Good alignment: the first column is clearly above the second (shifted by two samples of \
-         that scale) and the third (the best of alignments that are wrong on purpose: shifted by a quarter of \
+         that scale, of slices six) and the third (the best of alignments that are wrong on purpose: shifted by a quarter of \
          the object, rotated by 25 degrees, turned over). The agreement combines these leads in one number; \
          above 0 is good.",
     )
