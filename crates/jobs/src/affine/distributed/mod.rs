@@ -81,7 +81,7 @@ impl Blockwise<'_> {
             let whole = "images that are registered as wholes, without ";
             return Err(Error::Ignored(option, text!("{whole}`distributed`")));
         }
-        self.options(method.usual(false)?)?.bins()?;
+        self.options(method.usual(false)?)?.check()?;
         Ok(())
     }
 

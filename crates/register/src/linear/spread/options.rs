@@ -3,12 +3,14 @@
 use crate::error::{RegisterError, Result};
 use crate::linear::{AffineOptions, AffineResult};
 use crate::search::StageRecord;
-use crate::search::distributed::{Estimate, ListOptions, Machine, StrategyKind, Traffic};
+use crate::search::distributed::{
+    Estimate, LEAST_MEMORY, ListOptions, Machine, StrategyKind, Traffic,
+};
 use crate::search::optimiser::OptimiserKind;
 use crate::similarity::Similarity;
 use voxalign_compute::Dims;
 use voxalign_compute::ops::joint::{BlockRule, Halo, MOST_BINS, PixelsPerThread, Window};
-use voxalign_image::Affine;
+use voxalign_image::{Affine, memory};
 use voxalign_options::Choice;
 
 /// How images that are spread over ranks are registered.
@@ -74,6 +76,21 @@ impl SpreadOptions {
     #[must_use]
     pub fn optimiser(&self) -> OptimiserKind {
         self.affine.optimiser
+    }
+
+    /// What can be told without the images.
+    ///
+    /// # Errors
+    /// Those of [`bins`](Self::bins), and memory of a device that not even the smallest chunks of a stream have room in.
+    pub fn check(&self) -> Result<()> {
+        match self.memory.device {
+            Some(bytes) if bytes < LEAST_MEMORY => Err(RegisterError::option(
+                "device_memory",
+                memory::amount(bytes),
+                format!("give at least {}", memory::amount(LEAST_MEMORY)),
+            )),
+            _ => self.bins().map(drop),
+        }
     }
 
     /// The number of bins of each image.

@@ -35,6 +35,7 @@ pub use model::{Estimate, Machine, Rates, estimates};
 pub use peer::Peer;
 pub use plan::{Held, Plan, StrategyKind};
 pub use replicated::Replicated;
+pub(crate) use streamed::LEAST_MEMORY;
 pub use streamed::{Streamed, Supply, streamed_memory};
 
 use voxalign_compute::comm::{Communicator, Result};

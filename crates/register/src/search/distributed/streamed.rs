@@ -49,7 +49,7 @@ pub fn streamed_memory(most: u64) -> u64 {
 const SMALLEST: usize = 1 << 10;
 
 /// What chunks take at least, bytes: the smallest ones, with four times as many moving pixels of 16 bits.
-pub(super) const LEAST_MEMORY: u64 = AT_ONCE * 9 * SMALLEST as u64;
+pub(crate) const LEAST_MEMORY: u64 = AT_ONCE * 9 * SMALLEST as u64;
 
 impl<'a, D: Device, P: Pixel> Streamed<'a, D, P> {
     /// For a plan of [`StrategyKind::Streamed`](super::StrategyKind::Streamed), with so much memory of the device, bytes.
