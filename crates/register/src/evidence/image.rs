@@ -160,11 +160,6 @@ impl Image {
     }
 }
 
-/// Whether the background of an image is bright, as that of sections in bright field is: its border tells.
-pub(crate) fn bright_background(grid: &Grid, values: &[f32], weight: Option<&[f32]>) -> bool {
-    Image::new(grid.clone(), values.to_vec(), weight.map(<[f32]>::to_vec)).inverted
-}
-
 /// The threshold with the largest variance between what is below and above (Otsu 1979).
 fn otsu(values: impl Iterator<Item = f32>) -> f32 {
     const BINS: usize = 64;

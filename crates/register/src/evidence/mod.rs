@@ -17,7 +17,6 @@ mod image;
 mod measures;
 mod seen;
 
-pub(crate) use image::bright_background;
 pub use measures::{Measures, Relation, information};
 pub use seen::{Evidence, Seen, Unmasked};
 pub(crate) use seen::{LITTLE, middle_extent};

@@ -213,6 +213,11 @@ impl Seen {
         }
     }
 
+    /// Whether the background of the fixed and of the moving image is bright, as that of sections in bright field is.
+    pub(crate) fn bright_backgrounds(&self) -> [bool; 2] {
+        [self.fixed.inverted, self.moving.inverted]
+    }
+
     /// The mean distance of the foreground of the fixed image from its centre, mm.
     pub(crate) fn radius(&self) -> f64 {
         self.radius
@@ -347,6 +352,7 @@ mod tests {
             Seen::new((grid.clone(), fixed.to_vec(), None), (grid.clone(), moving.to_vec(), None))
         };
         let here = Affine::identity();
+        assert_eq!(of(&bright(&dark), &dark).bright_backgrounds(), [true, false]);
         let expected = of(&dark, &dark).evidence(&here, &here);
         for seen in [of(&bright(&dark), &dark), of(&bright(&dark), &bright(&dark))] {
             let found = seen.evidence(&here, &here);

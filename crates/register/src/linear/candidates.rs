@@ -86,24 +86,20 @@ pub(super) fn perturbed(pose: &Pose, flat: bool, scaling: bool) -> Vec<Pose> {
 /// A pose of a slice and what differs from it little: rotated by 2 degrees, each axis scaled by 4 %, sheared by as much, as far as it has that
 /// freedom.
 pub(super) fn changed(pose: &Pose, freedom: Freedom) -> Vec<Pose> {
+    // The axes that change their length together.
+    let stretched: &[&[usize]] = match freedom {
+        Freedom::Scales | Freedom::Affine => &[&[0], &[1]],
+        Freedom::Similarity => &[&[0, 1]],
+        _ => &[],
+    };
     let mut poses = vec![*pose];
     for sign in [-1.0, 1.0] {
         let turn = Vector3::z() * (sign * SMALL_TURN.to_radians());
         let rotation = nalgebra::Rotation3::new(turn).matrix() * pose.rotation;
         poses.push(Pose { rotation, ..*pose });
-        if matches!(freedom, Freedom::Scales | Freedom::Affine) {
-            for axis in 0..2 {
-                let mut scaled = *pose;
-                scaled.log_scale[axis] += sign * SMALL_STRETCH;
-                poses.push(scaled);
-            }
-        }
-        if freedom == Freedom::Similarity {
+        for axes in stretched {
             let mut scaled = *pose;
-            (scaled.log_scale[0], scaled.log_scale[1]) = (
-                pose.log_scale[0] + sign * SMALL_STRETCH,
-                pose.log_scale[1] + sign * SMALL_STRETCH,
-            );
+            axes.iter().for_each(|&a| scaled.log_scale[a] += sign * SMALL_STRETCH);
             poses.push(scaled);
         }
         if freedom == Freedom::Affine {
@@ -182,5 +178,24 @@ mod tests {
         assert_eq!(perturbed(&pose, false, true).len(), 11);
         assert_eq!(perturbed(&pose, false, false).len(), 7);
         assert_eq!(perturbed(&pose, true, true).len(), 7);
+    }
+
+    #[test]
+    fn small_changes_keep_to_the_freedom() {
+        let pose = Pose::at(Vector3::new(1.0, 2.0, 0.0));
+        for (freedom, count) in [
+            (Freedom::Rigid, 3),
+            (Freedom::Similarity, 5),
+            (Freedom::Scales, 7),
+            (Freedom::Affine, 9),
+        ] {
+            let all = changed(&pose, freedom);
+            assert_eq!(all.len(), count, "{freedom:?}");
+            for p in &all {
+                assert!(p.log_scale[2] == 0.0 && p.translation == pose.translation);
+                assert!(freedom == Freedom::Affine || p.shear == pose.shear);
+                assert!(freedom != Freedom::Similarity || p.log_scale[0] == p.log_scale[1]);
+            }
+        }
     }
 }

@@ -2,7 +2,6 @@
 
 use super::scales::Scaled;
 use crate::error::Result;
-use crate::evidence::bright_background;
 use crate::metric::range::robust_range;
 use voxalign_compute::Device;
 use voxalign_image::{Grid, Vector3};
@@ -16,16 +15,15 @@ pub(super) struct Moments {
     pub(super) axes: nalgebra::Matrix3<f64>,
 }
 
-/// The moments of an image, which is read back for it.
-pub(super) fn moments<D: Device>(device: &D, image: &Scaled<D>) -> Result<Moments> {
+/// The moments of an image, which is read back for it, with a dark background or a bright one.
+pub(super) fn moments<D: Device>(device: &D, image: &Scaled<D>, bright: bool) -> Result<Moments> {
     let values = device.download(&image.values)?;
     let weight = image.weight.as_ref().map(|w| device.download(w)).transpose()?;
-    Ok(moments_of(&image.grid, &values, weight.as_deref()))
+    Ok(moments_of(&image.grid, &values, weight.as_deref(), bright))
 }
 
-fn moments_of(grid: &Grid, values: &[f32], weight: Option<&[f32]>) -> Moments {
+fn moments_of(grid: &Grid, values: &[f32], weight: Option<&[f32]>, bright: bool) -> Moments {
     let (low, high) = robust_range(values, 0.02, 0.98).unwrap_or((0.0, 1.0));
-    let bright = bright_background(grid, values, weight);
     let height = |v: f32| if bright { high - v.max(low) } else { v.min(high) - low };
     let [nx, ny, _] = grid.dims();
     let mut n = 0.0;

@@ -303,4 +303,13 @@ mod tests {
         }
         assert_eq!(plan(Search::None, Freedom::Affine, 4).rounds(2, 2.0).len(), 1);
     }
+
+    #[test]
+    fn slices_compare_small_changes_once() {
+        for (search, flat) in [(Search::FULL, true), (Search::Local, true), (Search::FULL, false)] {
+            let plan = Plan { flat, ..plan(search, Freedom::Affine, 6) };
+            let rounds = (0..6).flat_map(|index| plan.rounds(index, 1.0));
+            assert_eq!(rounds.filter(|r| r.from == From::Changed).count(), usize::from(flat));
+        }
+    }
 }

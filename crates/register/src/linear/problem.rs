@@ -96,7 +96,8 @@ impl<D: Device> Problem<D> {
                 "give at least one spacing in mm",
             ));
         };
-        let moments = [moments(device, fixed)?, moments(device, moving)?];
+        let bright = seen.bright_backgrounds();
+        let moments = [moments(device, fixed, bright[0])?, moments(device, moving, bright[1])?];
         let frame = |grid| if flat { slice_frame(grid) } else { Matrix3::identity() };
         let model = Model {
             centre: moments[0].centre,

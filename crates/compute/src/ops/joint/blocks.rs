@@ -77,14 +77,21 @@ impl Block {
         Self { origin, dims: [0, 1, 2].map(|a| end(a) - origin[a]) }
     }
 
+    /// How many chunks of at most these sizes lie along each axis; none of a block without pixels.
+    #[must_use]
+    pub fn chunk_counts(&self, most: Dims) -> Dims {
+        if self.is_empty() {
+            [0; 3]
+        } else {
+            [0, 1, 2].map(|a| self.dims[a].div_ceil(most[a].max(1)))
+        }
+    }
+
     /// The block cut into chunks of at most these sizes, x fastest.
     #[must_use]
     pub fn chunks(&self, most: Dims) -> Vec<Self> {
-        if self.is_empty() {
-            return Vec::new();
-        }
+        let [nx, ny, nz] = self.chunk_counts(most);
         let most = most.map(|n| n.max(1));
-        let [nx, ny, nz] = [0, 1, 2].map(|a| self.dims[a].div_ceil(most[a]));
         let chunk = |k: usize| {
             let place = [k % nx, k / nx % ny, k / (nx * ny)];
             let first = [0, 1, 2].map(|a| place[a] * most[a]);
@@ -318,6 +325,7 @@ mod tests {
         ) {
             let block = Block { origin, dims };
             let chunks = block.chunks(most);
+            prop_assert_eq!(block.chunk_counts(most).iter().product::<usize>(), chunks.len());
             prop_assert_eq!(chunks.iter().map(Block::len).sum::<usize>(), block.len());
             for (i, chunk) in chunks.iter().enumerate() {
                 prop_assert!(block.encloses(chunk) && !chunk.is_empty());

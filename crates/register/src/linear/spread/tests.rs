@@ -129,11 +129,13 @@ fn pair(wide: bool) -> [Made; 2] {
 }
 
 fn options(strategy: StrategyKind) -> SpreadOptions {
+    // What is streamed passes in many chunks; all others hold their images.
+    let device = (strategy == StrategyKind::Streamed).then_some(300_000);
     SpreadOptions {
         affine: AffineOptions::default(),
         similarity: Similarity::Nmi(Nmi { bins: 64 }),
         placement: Placement::Given(strategy),
-        memory: SpreadMemory { device: Some(300_000), host: None },
+        memory: SpreadMemory { device, host: None },
         blocks: BlockRule::default(),
         list: ListOptions { chunk: [300, 256, 1], ..ListOptions::default() },
         pixels_per_thread: PixelsPerThread::default(),

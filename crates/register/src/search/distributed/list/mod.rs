@@ -62,17 +62,19 @@ impl ListOptions {
     /// Memory of the device for messages, bytes, at most: those that are collected and those that arrive, of all streams.
     #[must_use]
     pub fn memory(&self, plan: &Plan) -> u64 {
-        let chunks = plan.fixed.chunks(self.chunk);
-        let sending = self.sending(plan, &chunks);
+        let chunks: usize = plan.fixed.chunk_counts(self.chunk).iter().product();
+        let sending = self.sending(plan);
         let own = sending.words() + sending.scratch() + sending.owners.ranks();
         // Those of a second chunk, or at most all pixels of a chunk of all others.
         let others = sending.owners.ranks().saturating_sub(1);
         let arriving = self.layout.words(sending.most * others, sending.axes);
         let each = own + if self.direct { own.max(arriving) } else { arriving };
-        4 * (each * self.streams.clamp(1, chunks.len().max(1))) as u64
+        4 * (each * self.streams.clamp(1, chunks.max(1))) as u64
     }
 
-    fn sending(&self, plan: &Plan, chunks: &[Block]) -> Sending {
+    fn sending(&self, plan: &Plan) -> Sending {
+        // The first chunk is as large as any.
+        let largest = [0, 1, 2].map(|a| plan.fixed.dims[a].min(self.chunk[a].max(1)));
         let [.., planes] = plan.moving_blocks.dims();
         Sending {
             owners: plan.moving_blocks,
@@ -80,7 +82,7 @@ impl ListOptions {
             here: plan.moving,
             layout: self.layout,
             collect: self.collect,
-            most: chunks.iter().map(Block::len).max().unwrap_or(0),
+            most: largest.iter().product(),
             axes: if planes == 1 { 2 } else { 3 },
         }
     }
@@ -119,7 +121,7 @@ impl<D: Device, P: Pixel> List<D, P> {
         }
         let [px, py, _] = plan.fixed_blocks.parts();
         let place = [plan.rank % px, plan.rank / px % py, plan.rank / (px * py)];
-        let counts = [0, 1, 2].map(|a| plan.fixed.dims[a].div_ceil(self.options.chunk[a].max(1)));
+        let counts = plan.fixed.chunk_counts(self.options.chunk);
         let number = |k: usize| {
             let at = [k % counts[0], k / counts[0] % counts[1], k / (counts[0] * counts[1])];
             let at =
@@ -129,9 +131,9 @@ impl<D: Device, P: Pixel> List<D, P> {
         (0..chunks.len()).map(|k| chunks[number(k)]).collect()
     }
 
-    fn sending(&self, chunks: &[Block]) -> Sending {
+    fn sending(&self) -> Sending {
         let here = self.held.own().cells;
-        Sending { here, ..self.options.sending(&self.held.plan, chunks) }
+        Sending { here, ..self.options.sending(&self.held.plan) }
     }
 }
 
@@ -151,7 +153,7 @@ impl<D: Device, P: Pixel> List<D, P> {
         let device = &self.held.device;
         let table = ranks.agree(upload_table(device, table))?;
         let count = self.options.streams.clamp(1, rounds.max(1));
-        let key = Key { sending: self.sending(&chunks), count, direct: self.options.direct };
+        let key = Key { sending: self.sending(), count, direct: self.options.direct };
         let kept = match kept.take().filter(|kept| kept.key == key) {
             Some(same) => kept.insert(same),
             None => kept.insert(Kept::new(ranks, &self.held, rule, key)?),
