@@ -68,6 +68,7 @@ pub fn register_spread<D: Device>(
     let SpreadInput { fixed, moving } = input;
     let finest = [&fixed.scales()[0], &moving.scales()[0]];
     check_dimensions(finest[0], finest[1])?;
+    options.check()?;
     let bins = options.bins()?;
     let flat = finest[0].is_2d();
     let freedom = freedom_of(options.affine.dof, flat)?;

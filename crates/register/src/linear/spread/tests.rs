@@ -311,8 +311,12 @@ fn what_cannot_be_is_refused() {
     refused(SpreadInput { fixed: &constant, moving }, &usual, "constant");
     let ncc = SpreadOptions { similarity: Similarity::Ncc(Default::default()), ..usual.clone() };
     refused(SpreadInput { fixed, moving }, &ncc, "give mi or nmi");
-    let bins = SpreadOptions { similarity: Similarity::Mi(Mi { bins: 200 }), ..usual };
+    let bins = SpreadOptions { similarity: Similarity::Mi(Mi { bins: 200 }), ..usual.clone() };
     refused(SpreadInput { fixed, moving }, &bins, "2 to 128");
+    for (bytes, part) in [(1000, "give at least"), (300_000, "this strategy needs")] {
+        let memory = SpreadMemory { device: Some(bytes), host: None };
+        refused(SpreadInput { fixed, moving }, &SpreadOptions { memory, ..usual.clone() }, part);
+    }
 }
 
 /// A listener that asks to stop after some evaluations, where there are any.
