@@ -3,6 +3,7 @@
 mod bent;
 mod patch;
 mod signs;
+mod sums;
 
 use rayon::prelude::*;
 
@@ -14,7 +15,7 @@ use crate::ops::front::{
     Layout, Log, Measured, Planned, Rule, SLOT, Slot, Step, TOTALS, Tiles, Totals, check_begin,
     check_plan, check_signs, check_step, has_ended,
 };
-use patch::{Field, Region, Scratch, advance, change};
+use patch::{Field, Region, Scratch, advance};
 
 /// Words of a task of whole rows, roughly: so many that what is kept of them stays in the nearest cache.
 const TASK: usize = 1024;
@@ -132,15 +133,7 @@ impl Front for Cpu {
             let Some((values, units)) = &measured else { return totals };
             let values = values.chunks(rows * nx).nth(task).unwrap_or_default();
             for (set, values) in set.chunks_exact(a_row).zip(values.chunks_exact(nx)) {
-                for (word, values) in set.iter().zip(values.chunks(64)) {
-                    let every = u64::MAX >> (64 - values.len());
-                    let [sum, squares] = change(values, units, 0, every, 0);
-                    totals.all = totals.all.wrapping_add(sum);
-                    totals.all_squares = totals.all_squares.wrapping_add(squares);
-                    let [sum, squares] = change(values, units, 0, *word, 0);
-                    totals.sum = totals.sum.wrapping_add(sum);
-                    totals.squares = totals.squares.wrapping_add(squares);
-                }
+                sums::add_row(self.simd(), set, values, units, &mut totals);
             }
             totals
         });

@@ -316,13 +316,7 @@ fn gathered(fields: &mut [u64], counts: &mut [u32], a_word: usize) {
 }
 
 /// What the values of points, from an x on, that come in and go out add to the sums.
-pub(super) fn change(
-    values: &[f32],
-    units: &Units,
-    x: usize,
-    inwards: u64,
-    outwards: u64,
-) -> [i64; 2] {
+fn change(values: &[f32], units: &Units, x: usize, inwards: u64, outwards: u64) -> [i64; 2] {
     let mut sums = [0i64; 2];
     for (mut points, sign) in [(inwards, 1), (outwards, -1)] {
         while points != 0 {

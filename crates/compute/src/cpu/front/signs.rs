@@ -2,6 +2,7 @@
 
 use super::super::Cpu;
 use super::bent::{Bend, Scratch};
+use super::sums;
 use crate::ops::front::{Layout, Rule, Totals};
 
 /// Words of a task that goes over all points.
@@ -41,9 +42,7 @@ impl<'a> Force<'a> {
             return f64::from(speed[point]);
         }
         let Some((image, weights, means)) = self.means else { return 0.0 };
-        let value = f64::from(image[point]);
-        let [inside, outside] = [means[0] - value, means[1] - value];
-        weights[1] * (outside * outside) - weights[0] * (inside * inside)
+        sums::speed_of(f64::from(image[point]), weights, means)
     }
 }
 
@@ -55,12 +54,17 @@ pub(super) fn everywhere(cpu: &Cpu, force: &Force<'_>, signs: [&mut [u64]; 2]) {
         let both = inside.chunks_exact_mut(a_row).zip(outside.chunks_exact_mut(a_row));
         for (row, (inside, outside)) in both.enumerate() {
             let first = (task * rows + row) * nx;
-            for (i, (p, n)) in inside.iter_mut().zip(outside).enumerate() {
-                (*p, *n) = (0, 0);
-                for bit in 0..64.min(nx - 64 * i) {
-                    let value = force.speed(first + 64 * i + bit);
-                    *p |= u64::from(value > 0.0) << bit;
-                    *n |= u64::from(value < 0.0) << bit;
+            match (force.speed, force.means) {
+                (Some(speed), _) => {
+                    sums::signs_of_row(cpu.simd(), &speed[first..first + nx], inside, outside);
+                }
+                (None, Some((image, weights, means))) => {
+                    let image = &image[first..first + nx];
+                    sums::signs_of_means(cpu.simd(), image, weights, means, inside, outside);
+                }
+                (None, None) => {
+                    inside.fill(0);
+                    outside.fill(0);
                 }
             }
         }
