@@ -2,6 +2,7 @@
 
 use crate::lattice::Neighbourhood;
 use thiserror::Error;
+use voxalign_compute::ComputeError;
 use voxalign_image::memory::OutOfMemory;
 
 /// What can be wrong with an image, a start or a parameter.
@@ -90,6 +91,9 @@ pub enum SegmentError {
     /// Memory was refused.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
+    /// What a device refused, or what failed on it.
+    #[error(transparent)]
+    Compute(#[from] ComputeError),
 }
 
 /// Result with [`SegmentError`].

@@ -1,4 +1,4 @@
-//! Fast level sets with dense initial conditions, on the host in double precision: the plain forms that faster ones are held against.
+//! Fast level sets with dense initial conditions: on the host in double precision, the plain forms that faster ones are held against, and on devices.
 //!
 //! A front between two sets of points moves by the sign of a force: points outside that the force draws in are switched, then points inside that it
 //! draws out (Y. Shi and W. Karl, IEEE Transactions on Image Processing 17, 2008). Where it begins from many small shapes all over the image it
@@ -18,6 +18,7 @@
 //! | [`equation`] | the differential equation, solved on the grid, for comparison |
 //! | [`partition`] | several regions at once |
 //! | [`bounds`] | how many iterations a start can need |
+//! | [`device`] | the same evolutions on a device, by tiles or by words |
 //!
 //! Sets have one `bool` a point, images one `f32`, x fastest. Results depend neither on the order of lists nor on the run.
 //!
@@ -66,6 +67,7 @@
 
 pub mod bounds;
 pub mod cells;
+pub mod device;
 pub mod equation;
 pub mod error;
 pub mod evolution;

@@ -41,7 +41,7 @@ impl EdgeStop {
     }
 
     /// How many points there are.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.values.len()
     }
 
@@ -86,6 +86,16 @@ impl Edges {
             return Err(SegmentError::Parameter { name, value: pressure, remedy });
         }
         Ok(Self { stop, pressure })
+    }
+
+    /// The edges.
+    pub(crate) fn stop(&self) -> &EdgeStop {
+        &self.stop
+    }
+
+    /// The pressure.
+    pub(crate) fn pressure(&self) -> f64 {
+        self.pressure
     }
 }
 
