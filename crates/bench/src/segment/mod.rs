@@ -397,3 +397,56 @@ fn page(results: &Results, sheets: &[Sheet]) -> String {
         tables: sheets.iter().map(|sheet| sheet.of_page(1)).collect(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use voxalign_jobs::machine::{DeviceChoice, MachineOptions};
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        args: SegmentBenchArgs,
+    }
+
+    fn args(line: &str) -> SegmentBenchArgs {
+        Command::parse_from(["bench"].into_iter().chain(line.split_whitespace())).args
+    }
+
+    fn machine() -> Machine {
+        let options = MachineOptions { device: Some(DeviceChoice::Cpu), threads: Some(2) };
+        Machine::start(options, Auto::Cpu).unwrap()
+    }
+
+    #[test]
+    fn forms_end_where_the_lists_do() {
+        let (args, machine) = (args("--repeat 1"), machine());
+        for (dims, spacing) in [([128, 128, 1], 16.0), ([40, 40, 40], 8.0)] {
+            let row = measured(&args, &machine, dims, spacing).unwrap();
+            assert_eq!((row.lists_iterations, row.different), (Some(row.iterations), Some(0)));
+            assert!(row.iterations > 2 && row.iterations < 100, "{}", row.iterations);
+            assert!(row.tiles_seconds > 0.0 && row.planner_seconds < row.tiles_seconds);
+        }
+    }
+
+    #[test]
+    fn squares_need_what_the_first_theorem_allows_at_most() {
+        let machine = machine();
+        for column in SQUARES {
+            let row = squares(&machine.device, column).unwrap();
+            assert_eq!((row.tiles, row.words), (row.lists, row.lists));
+            assert!(row.lists <= row.bounds[0], "{row:?}");
+            assert_eq!(row.bounds[0], row.side * row.side);
+            assert_eq!(row.published[0], row.bounds[0]);
+        }
+    }
+
+    #[test]
+    fn rows_are_those_of_the_table_or_those_that_are_asked_for() {
+        assert_eq!(rows(&args("")), CIRCLES.map(|r| (r.0, r.1)));
+        assert_eq!(rows(&args("--size 2048 --circles 64,256")), [(2048, 64), (2048, 256)]);
+        assert_eq!(rows(&args("--size 100")), [(100, 1), (100, 4)]);
+        assert_eq!(rows(&args("--size 32 --circles 4,17")), [(32, 4)]);
+    }
+}
