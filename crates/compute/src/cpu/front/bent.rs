@@ -51,13 +51,7 @@ fn clamped(row: &[u64], nx: usize, start: isize, len: usize) -> u128 {
 }
 
 impl<'a> Bend<'a> {
-    pub(super) fn new(
-        layout: &Layout,
-        window: &Window<'a, Cpu>,
-        weight: f64,
-        edges: Option<&'a [f32]>,
-    ) -> Self {
-        let _ = layout;
+    pub(super) fn new(window: &Window<'a, Cpu>, weight: f64, edges: Option<&'a [f32]>) -> Self {
         Self {
             radius: window.radius,
             spacing: window.spacing,

@@ -2,6 +2,8 @@
 
 mod bent;
 mod patch;
+mod pointwise;
+mod rows;
 mod signs;
 mod sums;
 
@@ -15,7 +17,8 @@ use crate::ops::front::{
     Layout, Log, Measured, Planned, Rule, SLOT, Slot, Step, TOTALS, Tiles, Totals, check_begin,
     check_plan, check_signs, check_step, has_ended,
 };
-use patch::{Field, Region, Scratch, advance};
+use patch::{Field, Scratch, advance};
+use rows::Region;
 
 /// Words of a task of whole rows, roughly: so many that what is kept of them stays in the nearest cache.
 const TASK: usize = 1024;
@@ -51,6 +54,19 @@ impl Bands {
         let (y, z) = if self.layout.is_2d() { (band, 0) } else { (row, band) };
         let of = |at: usize, size: usize, n: usize| at * size..((at + 1) * size).min(n);
         [of(y, tall, ny), of(z, deep, nz)]
+    }
+
+    /// The places along x of those of some tiles of a band that are in a row of it.
+    fn of_row<'a>(
+        &self,
+        tiles: &'a [u32],
+        band: usize,
+        row: usize,
+    ) -> impl Iterator<Item = usize> + Clone + 'a {
+        let across = self.layout.grid()[0];
+        let first = band * self.tiles + row * across;
+        let all = tiles.iter().map(|t| *t as usize);
+        all.filter(move |t| (first..first + across).contains(t)).map(move |t| t - first)
     }
 
     /// The tiles of a band among those of a plan, in rising order.
@@ -227,21 +243,21 @@ impl Front for Cpu {
         let plan = &plan[..plan.len().min(usize::try_from(count).unwrap_or(0))];
         let bands = Bands::new(layout);
         let set = set.as_slice();
-        let work = |(band, signs): (usize, [&mut [u64]; 2]), scratch: &mut bent::Scratch| {
+        let work = |(band, signs): (usize, [&mut [u64]; 2]), scratch: &mut signs::Scratch| {
             let tiles = bands.planned(plan, band);
             if !tiles.is_empty() {
-                signs::of_band(&force, set, tiles, band * bands.words, signs, scratch);
+                signs::of_band(self, &force, set, &bands, band, tiles, signs, scratch);
             }
         };
         if self.threads() == 1 || plan.len() < FEW {
             let both = inside.chunks_mut(bands.words).zip(outside.chunks_mut(bands.words));
-            let mut scratch = bent::Scratch::default();
+            let mut scratch = signs::Scratch::default();
             both.enumerate().for_each(|(band, (p, n))| work((band, [p, n]), &mut scratch));
         } else {
             self.install(|| {
                 let outside = outside.par_chunks_mut(bands.words);
                 let both = inside.par_chunks_mut(bands.words).zip(outside).enumerate();
-                both.for_each_init(bent::Scratch::default, |scratch, (band, (p, n))| {
+                both.for_each_init(signs::Scratch::default, |scratch, (band, (p, n))| {
                     work((band, [p, n]), scratch);
                 });
             });
@@ -368,9 +384,7 @@ impl Cpu {
         let mut slot = Slot::default();
         for row in 0..bands.rows {
             let [y, z] = bands.region(band, row);
-            let first_tile = band * bands.tiles + row * tx;
-            let of_row = |t: &u32| (first_tile..first_tile + tx).contains(&(*t as usize));
-            let places = tiles.iter().filter(|t| of_row(t)).map(|t| *t as usize - first_tile);
+            let places = bands.of_row(tiles, band, row);
             for words in runs(places, a_word) {
                 let region = Region { y: y.clone(), z: z.clone(), words };
                 let first = if layout.is_2d() { y.start } else { z.start * ny };

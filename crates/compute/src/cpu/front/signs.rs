@@ -1,8 +1,10 @@
 //! Signs of forces on the CPU.
 
 use super::super::Cpu;
-use super::bent::{Bend, Scratch};
-use super::sums;
+use super::Bands;
+use super::bent::{self, Bend};
+use super::pointwise::{self, Rows, Speed};
+use super::rows::Region;
 use crate::ops::front::{Layout, Rule, Totals};
 
 /// Words of a task that goes over all points.
@@ -13,62 +15,86 @@ pub(super) const ROWS: usize = 64;
 
 /// A rule, on the host.
 pub(super) struct Force<'a> {
-    pub(super) layout: Layout,
-    speed: Option<&'a [f32]>,
-    /// An image, the weights of its two means, and these.
-    means: Option<(&'a [f32], [f64; 2], [f64; 2])>,
-    pub(super) bend: Option<Bend<'a>>,
+    layout: Layout,
+    speed: Speed<'a>,
+    bend: Option<Bend<'a>>,
+}
+
+/// What signs are made in.
+#[derive(Default)]
+pub(super) struct Scratch {
+    rows: Rows,
+    bent: bent::Scratch,
+    of: Vec<u64>,
 }
 
 impl<'a> Force<'a> {
     pub(super) fn new(layout: &Layout, rule: &Rule<'a, Cpu>, totals: &Totals) -> Self {
-        let means = rule
-            .means
-            .as_ref()
-            .map(|m| (m.image.as_slice(), m.weights, m.means(totals, layout.points())));
+        let speed = match (rule.speed, &rule.means) {
+            (Some(values), _) => Speed::Field(values.as_slice()),
+            (None, Some(m)) => {
+                let (weights, means) = (m.weights, m.means(totals, layout.points()));
+                Speed::TwoMeans { image: m.image.as_slice(), weights, means }
+            }
+            (None, None) => Speed::None,
+        };
         let bend = match rule.is_pointwise() {
             true => None,
-            false => rule.window.as_ref().map(|window| {
-                Bend::new(layout, window, rule.curvature, rule.edges.map(|b| b.as_slice()))
-            }),
+            false => rule
+                .window
+                .as_ref()
+                .map(|window| Bend::new(window, rule.curvature, rule.edges.map(|b| b.as_slice()))),
         };
-        Self { layout: *layout, speed: rule.speed.map(|s| s.as_slice()), means, bend }
-    }
-
-    /// The speed at a point that depends on neither the curvature nor the normal.
-    #[inline]
-    fn speed(&self, point: usize) -> f64 {
-        if let Some(speed) = self.speed {
-            return f64::from(speed[point]);
-        }
-        let Some((image, weights, means)) = self.means else { return 0.0 };
-        sums::speed_of(f64::from(image[point]), weights, means)
+        Self { layout: *layout, speed, bend }
     }
 }
 
 /// The signs of all points of a force that has no curvature.
 pub(super) fn everywhere(cpu: &Cpu, force: &Force<'_>, signs: [&mut [u64]; 2]) {
-    let (a_row, nx) = (force.layout.row_words(), force.layout.dims()[0]);
-    let rows = TASK.div_ceil(a_row);
-    cpu.chunks_mut_of(signs, rows * a_row, |task, [inside, outside]| {
-        let both = inside.chunks_exact_mut(a_row).zip(outside.chunks_exact_mut(a_row));
-        for (row, (inside, outside)) in both.enumerate() {
-            let first = (task * rows + row) * nx;
-            match (force.speed, force.means) {
-                (Some(speed), _) => {
-                    sums::signs_of_row(cpu.simd(), &speed[first..first + nx], inside, outside);
-                }
-                (None, Some((image, weights, means))) => {
-                    let image = &image[first..first + nx];
-                    sums::signs_of_means(cpu.simd(), image, weights, means, inside, outside);
-                }
-                (None, None) => {
-                    inside.fill(0);
-                    outside.fill(0);
-                }
-            }
-        }
+    let layout = &force.layout;
+    let rows = TASK.div_ceil(layout.row_words());
+    cpu.chunks_mut_of(signs, rows * layout.row_words(), |task, [inside, outside]| {
+        let first = task * rows;
+        pointwise::everywhere(cpu.simd(), layout, &force.speed, first, inside, outside);
     });
+}
+
+/// The signs at the front in some tiles of a band.
+pub(super) fn of_band(
+    cpu: &Cpu,
+    force: &Force<'_>,
+    set: &[u64],
+    bands: &Bands,
+    band: usize,
+    tiles: &[u32],
+    [inside, outside]: [&mut [u64]; 2],
+    scratch: &mut Scratch,
+) {
+    let first = band * bands.words;
+    if let Some(bend) = &force.bend {
+        return of_tiles(force, bend, set, tiles, first, [inside, outside], &mut scratch.bent);
+    }
+    let layout = &force.layout;
+    let a_word = 64 / layout.tile()[0];
+    let bits = 64 / a_word;
+    for row in 0..bands.rows {
+        let [y, z] = bands.region(band, row);
+        let places = bands.of_row(tiles, band, row);
+        for words in super::runs(places.clone(), a_word) {
+            scratch.of.clear();
+            scratch.of.resize(words.len(), 0);
+            for x in places.clone().filter(|x| words.contains(&(x / a_word))) {
+                let field = u64::MAX >> (64 - bits) << (bits * (x % a_word));
+                scratch.of[x / a_word - words.start] |= field;
+            }
+            let region = Region { y: y.clone(), z: z.clone(), words };
+            let (speed, of, rows) = (&force.speed, &scratch.of, &mut scratch.rows);
+            let simd = cpu.simd();
+            pointwise::at_front(
+                simd, layout, speed, set, &region, of, rows, first, inside, outside,
+            );
+        }
+    }
 }
 
 /// A tile: where it begins, how many points it has along each axis, and its front.
@@ -158,22 +184,21 @@ fn window(layout: &Layout, set: &[u64], row: usize, x: usize, width: usize) -> u
     (before | points << 1 | after << (width + 1)) as u32
 }
 
-/// The signs at the front in the tiles of a band, whose first word is `offset`.
-pub(super) fn of_band(
+/// The signs at the front in some tiles, for a force with curvature; the first word of the output is `offset`.
+fn of_tiles(
     force: &Force<'_>,
+    bend: &Bend<'_>,
     set: &[u64],
     tiles: &[u32],
     offset: usize,
     [inside, outside]: [&mut [u64]; 2],
-    scratch: &mut Scratch,
+    scratch: &mut bent::Scratch,
 ) {
     let layout = &force.layout;
     let ([nx, ny, _], size, a_row) = (layout.dims(), layout.tile(), layout.row_words());
     for &number in tiles {
         let tile = Tile::new(layout, set, number as usize);
-        if let Some(bend) = &force.bend
-            && tile.any
-        {
+        if tile.any {
             bend.prepare(layout, set, &tile, scratch);
         }
         let [x, y, z] = tile.origin;
@@ -185,17 +210,9 @@ pub(super) fn of_band(
                     let mut points = tile.front[j + size[1] * k][side];
                     while points != 0 {
                         let i = points.trailing_zeros() as usize;
-                        let point = x + i + nx * row;
-                        let mut value = force.speed(point);
-                        if let Some(bend) = &force.bend {
-                            value = bend.added(
-                                layout,
-                                value,
-                                [x + i, y + j, z + k],
-                                [i, j, k],
-                                scratch,
-                            );
-                        }
+                        let speed = force.speed.at(x + i + nx * row);
+                        let (place, within) = ([x + i, y + j, z + k], [i, j, k]);
+                        let value = bend.added(layout, speed, place, within, scratch);
                         let moves = if side == 0 { value > 0.0 } else { value < 0.0 };
                         *found |= u64::from(moves) << i;
                         points &= points - 1;
