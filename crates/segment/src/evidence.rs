@@ -93,7 +93,8 @@ fn step(lattice: &Lattice, values: &[f32], set: &[bool]) -> Option<f64> {
 fn moved(lattice: &Lattice, set: &[bool], inwards: bool) -> Result<Vec<bool>> {
     let mut set = memory::copied(set)?;
     for _ in 0..SHIFT {
-        let changes = |p: usize| set[p] == inwards && lattice.neighbours(p).any(|o| set[o] != inwards);
+        let changes =
+            |p: usize| set[p] == inwards && lattice.neighbours(p).any(|o| set[o] != inwards);
         let next = memory::collected((0..set.len()).map(|p| set[p] != changes(p)))?;
         set = next;
     }
@@ -166,10 +167,8 @@ mod tests {
     fn a_front_on_an_edge_has_more_contrast_than_those_beside_it() {
         let (lattice, set) = disc(20.0);
         let mut random = Random(3);
-        let values: Vec<f32> = set
-            .iter()
-            .map(|s| (if *s { 50.0 } else { 20.0 } + random.normal()) as f32)
-            .collect();
+        let values: Vec<f32> =
+            set.iter().map(|s| (if *s { 50.0 } else { 20.0 } + random.normal()) as f32).collect();
         let right = Evidence::of(&lattice, &values, &set).unwrap();
         assert!(right.edge().unwrap() > 10.0 && right.separation > 0.98, "{right:?}");
         assert!((right.separation - right.separable).abs() < 0.01, "{right:?}");
