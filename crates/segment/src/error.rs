@@ -88,6 +88,9 @@ pub enum SegmentError {
         /// The most that can be.
         most: usize,
     },
+    /// Whoever watches the evolution asked for its end.
+    #[error("stopped")]
+    Stopped,
     /// Memory was refused.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),

@@ -19,6 +19,8 @@
 //! | [`partition`] | several regions at once |
 //! | [`bounds`] | how many iterations a start can need |
 //! | [`device`] | the same evolutions on a device, by tiles or by words |
+//! | [`tidy`] | parts and holes of a finished set |
+//! | [`evidence`] | what an image says about a finished set, whatever force found it |
 //!
 //! Sets have one `bool` a point, images one `f32`, x fastest. Results depend neither on the order of lists nor on the run.
 //!
@@ -70,6 +72,7 @@ pub mod cells;
 pub mod device;
 pub mod equation;
 pub mod error;
+pub mod evidence;
 pub mod evolution;
 pub mod force;
 pub mod front;
@@ -78,10 +81,12 @@ pub mod lattice;
 pub mod mixture;
 pub mod partition;
 pub mod start;
+pub mod tidy;
 
 pub use bounds::Bounds;
 pub use equation::{Equation, Steps};
 pub use error::{Result, SegmentError};
+pub use evidence::{Evidence, dice};
 pub use evolution::{Ending, Evolution, Limit, Options, Smoothing, State};
 pub use force::{
     ChanVese, EdgeStop, Edges, Force, GeodesicRegions, MeanCurvature, Object, Speed, Terms,
@@ -91,7 +96,7 @@ pub use gaussian::Gaussian;
 pub use lattice::{Lattice, Neighbourhood};
 pub use mixture::{Component, Mixture};
 pub use partition::{Likelihoods, MeanIntensities, Partition, PartitionOptions, Scores, patchwork};
-pub use start::{Shape, chessboard, dense, single, within};
+pub use start::{Shape, chessboard, dense, shifted, single, single_of, within};
 
 #[cfg(test)]
 mod tests {

@@ -134,7 +134,8 @@ fn endings_are_those_of_the_host() {
     let lattice = Lattice::new([50, 33, 1], Neighbourhood::Four).unwrap();
     let start = single(&lattice, Shape::Ball, [24.0, 16.0, 0.0], 12.0).unwrap();
     let device = cpu(2);
-    for (value, ending) in [(-1.0, Ending::Vanished), (1.0, Ending::Filled), (0.0, Ending::Steady)] {
+    for (value, ending) in [(-1.0, Ending::Vanished), (1.0, Ending::Filled), (0.0, Ending::Steady)]
+    {
         let speed = vec![value; lattice.len()];
         let mut force = Speed::new(&lattice, &speed).unwrap();
         let all = Options { limit: Limit::Iterations(200), ..Options::default() };
@@ -222,7 +223,8 @@ fn forces_with_curvature_end_as_on_the_host() {
         let lattice = Lattice::new(dims, kind).unwrap();
         let (values, object) = picture(&lattice);
         let middle = dims.map(|d| (d as f64 - 1.0) / 2.0);
-        let beside = single(&lattice, Shape::Ball, [middle[0] + 3.0, middle[1], middle[2]], 12.0).unwrap();
+        let beside =
+            single(&lattice, Shape::Ball, [middle[0] + 3.0, middle[1], middle[2]], 12.0).unwrap();
         let many = dense(&lattice, Shape::Ball, 4.0, 8.0).unwrap();
         let smoothing = Some(Smoothing { every: 3, iterations: 2, sigma });
         let plain = Options { limit: Limit::Iterations(60), sigma, ..Options::default() };
@@ -243,7 +245,10 @@ fn forces_with_curvature_end_as_on_the_host() {
             let (found, expected) =
                 assert_alike("smoothing", &lattice, &many, &even, &smooth, form);
             assert!(found.smoothing_iterations > 0);
-            assert_eq!(found.history.len(), found.iterations + usize::from(!matches!(found.ending, Ending::Repeating { .. })));
+            assert_eq!(
+                found.history.len(),
+                found.iterations + usize::from(!matches!(found.ending, Ending::Repeating { .. }))
+            );
             assert!(found.iterations.abs_diff(expected.iterations) <= 6);
         }
         let few = Options { limit: Limit::Iterations(5), ..plain };
@@ -259,7 +264,8 @@ fn devices_have_the_same_bits() {
     let (values, _) = picture(&lattice);
     let start = dense(&lattice, Shape::Ball, 4.0, 8.0).unwrap();
     let smoothing = Some(Smoothing { every: 2, iterations: 1, sigma: 2.0 });
-    let options = Options { limit: Limit::Iterations(7), sigma: 2.0, smoothing, ..Options::default() };
+    let options =
+        Options { limit: Limit::Iterations(7), sigma: 2.0, smoothing, ..Options::default() };
     let stop = EdgeStop::new(&lattice, &values, 1.5, 0.5, [1.0; 3]).unwrap();
     let means = ChanVese::new(&lattice, &values, 0.3, [1.0; 2]).unwrap();
     let edges = Edges::new(stop, 0.3).unwrap();
@@ -308,7 +314,8 @@ fn sets_are_seen_as_often_as_asked_for() {
     let mut seen = Vec::new();
     let motion = force.motion().unwrap();
     let mut watch = |n: usize, set: &[bool]| seen.push((n, set.iter().filter(|s| **s).count()));
-    evolve_watched(&cpu(1), &lattice, &start, &motion, &options, Form::Tiles, 10, &mut watch).unwrap();
+    evolve_watched(&cpu(1), &lattice, &start, &motion, &options, Form::Tiles, 10, &mut watch)
+        .unwrap();
     assert_eq!(seen, [(0, 10), (10, 110), (20, 210)]);
 }
 

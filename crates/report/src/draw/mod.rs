@@ -40,6 +40,7 @@ pub(crate) mod body;
 pub(crate) mod contour;
 pub(crate) mod edges;
 pub(crate) mod field;
+pub(crate) mod fronts;
 pub(crate) mod gallery;
 pub(crate) mod intensity;
 pub(crate) mod jacobian;
