@@ -181,7 +181,7 @@ fn assert_alike<F: Force + Movement + Clone>(
     assert!(alike >= 0.99, "{name}: {alike}");
     let last = |history: &[voxalign_segment::State]| history.last().and_then(|s| s.energy);
     if let (Some(f), Some(e)) = (last(&found.history), last(&expected.history)) {
-        assert!((f - e).abs() <= 1e-3 * e.abs(), "{name}: energies {f} and {e}");
+        assert!((f - e).abs() <= 1e-6 * e.abs(), "{name}: energies {f} and {e}");
     }
     (found, expected)
 }
@@ -276,31 +276,19 @@ fn devices_have_the_same_bits() {
     }
 }
 
-/// A front that goes back and forth ends as on the host.
+/// A front that goes back and forth, in noise under a strong curvature, ends as on the host.
 #[test]
 fn repeats_are_noticed() {
-    let lattice = Lattice::new([40, 40, 1], Neighbourhood::Four).unwrap();
-    let mut noticed = 0;
-    for seed in 0..12 {
-        let mut random = Random(seed);
-        let values: Vec<f32> = (0..lattice.len()).map(|_| random.normal() as f32).collect();
-        let start = random.set(&lattice);
-        if start.iter().all(|s| *s == start[0]) {
-            continue;
-        }
-        let force = ChanVese::new(&lattice, &values, 0.6, [1.0; 2]).unwrap();
-        let options = Options { limit: Limit::Iterations(80), sigma: 2.0, ..Options::default() };
-        let expected = Evolution::run(&lattice, &start, &mut force.clone(), &options).unwrap();
-        let motion = force.motion().unwrap();
-        let found = evolve(&cpu(1), &lattice, &start, &motion, &options, Form::Tiles).unwrap();
-        assert!(dice(&found.set, &expected.set) > 0.99);
-        if let Ending::Repeating { period } = found.ending {
-            assert_eq!(period, 2);
-            assert_eq!(found.history.len(), found.iterations);
-            noticed += 1;
-        }
-    }
-    assert!(noticed > 0);
+    let lattice = Lattice::new([24, 20, 1], Neighbourhood::Four).unwrap();
+    let mut random = Random(6);
+    let values: Vec<f32> = (0..lattice.len()).map(|_| random.normal() as f32).collect();
+    let start: Vec<bool> = (0..lattice.len()).map(|_| random.below(2) == 0).collect();
+    let force = ChanVese::new(&lattice, &values, 4.0, [1.0; 2]).unwrap();
+    let force = force.with_object(Object::Brighter);
+    let options = Options { limit: Limit::Iterations(100), ..Options::default() };
+    let (found, expected) = assert_alike("noise", &lattice, &start, &force, &options, Form::Tiles);
+    assert_eq!(expected.ending, Ending::Repeating { period: 2 });
+    assert_equal(&found, &expected, 1e-9);
 }
 
 /// The sets that are seen are those at every so many iterations.
@@ -326,7 +314,8 @@ fn what_cannot_be_is_refused() {
     let start = single(&lattice, Shape::Ball, [9.0, 6.0, 0.0], 6.0).unwrap();
     let usual = Options::default();
     let speed = vec![1.0; lattice.len()];
-    let force = Speed::new(&lattice, &speed).unwrap().motion().unwrap();
+    let speed = Speed::new(&lattice, &speed).unwrap();
+    let force = speed.motion().unwrap();
     let bent = MeanCurvature.motion().unwrap();
     let said = |start: &[bool], motion: &Motion<'_>, options: &Options, form| {
         evolve(&device, &lattice, start, motion, options, form).unwrap_err().to_string()

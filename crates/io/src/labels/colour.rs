@@ -28,7 +28,6 @@ const LEAST_BRIGHTNESS: u8 = 110;
 
 /// Colours, red, green and blue from 0 to 255, without an end. They are the same every time. The first 64 are easy to
 /// tell apart; further ones lie ever closer together, and no two of the first 65535 are the same.
-#[must_use]
 pub fn default_colours() -> impl Iterator<Item = [u8; 3]> {
     let further = (1u32..).map(|i| STEPS.map(|step| channel(i.wrapping_mul(step))));
     FIRST.into_iter().map(channels).chain(further.filter(|colour| is_plain(*colour)))

@@ -147,7 +147,7 @@ fn centre(labels: &LabelMap) -> [usize; 3] {
         (0..3).for_each(|a| sums[a] += place[a]);
         voxels += 1;
     }
-    std::array::from_fn(|a| if voxels > 0 { sums[a] / voxels } else { dims[a] / 2 })
+    std::array::from_fn(|a| sums[a].checked_div(voxels).unwrap_or(dims[a] / 2))
 }
 
 /// Size and energy over the iterations.
