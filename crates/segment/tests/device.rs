@@ -134,7 +134,8 @@ fn endings_are_those_of_the_host() {
     let lattice = Lattice::new([50, 33, 1], Neighbourhood::Four).unwrap();
     let start = single(&lattice, Shape::Ball, [24.0, 16.0, 0.0], 12.0).unwrap();
     let device = cpu(2);
-    for (value, ending) in [(-1.0, Ending::Vanished), (1.0, Ending::Filled), (0.0, Ending::Steady)] {
+    for (value, ending) in [(-1.0, Ending::Vanished), (1.0, Ending::Filled), (0.0, Ending::Steady)]
+    {
         let speed = vec![value; lattice.len()];
         let mut force = Speed::new(&lattice, &speed).unwrap();
         let all = Options { limit: Limit::Iterations(200), ..Options::default() };
@@ -222,7 +223,8 @@ fn forces_with_curvature_end_as_on_the_host() {
         let lattice = Lattice::new(dims, kind).unwrap();
         let (values, object) = picture(&lattice);
         let middle = dims.map(|d| (d as f64 - 1.0) / 2.0);
-        let beside = single(&lattice, Shape::Ball, [middle[0] + 3.0, middle[1], middle[2]], 12.0).unwrap();
+        let beside =
+            single(&lattice, Shape::Ball, [middle[0] + 3.0, middle[1], middle[2]], 12.0).unwrap();
         let many = dense(&lattice, Shape::Ball, 4.0, 8.0).unwrap();
         let smoothing = Some(Smoothing { every: 3, iterations: 2, sigma });
         let plain = Options { limit: Limit::Iterations(60), sigma, ..Options::default() };
@@ -243,7 +245,10 @@ fn forces_with_curvature_end_as_on_the_host() {
             let (found, expected) =
                 assert_alike("smoothing", &lattice, &many, &even, &smooth, form);
             assert!(found.smoothing_iterations > 0);
-            assert_eq!(found.history.len(), found.iterations + usize::from(!matches!(found.ending, Ending::Repeating { .. })));
+            assert_eq!(
+                found.history.len(),
+                found.iterations + usize::from(!matches!(found.ending, Ending::Repeating { .. }))
+            );
             assert!(found.iterations.abs_diff(expected.iterations) <= 6);
         }
         let few = Options { limit: Limit::Iterations(5), ..plain };
@@ -259,7 +264,8 @@ fn devices_have_the_same_bits() {
     let (values, _) = picture(&lattice);
     let start = dense(&lattice, Shape::Ball, 4.0, 8.0).unwrap();
     let smoothing = Some(Smoothing { every: 2, iterations: 1, sigma: 2.0 });
-    let options = Options { limit: Limit::Iterations(7), sigma: 2.0, smoothing, ..Options::default() };
+    let options =
+        Options { limit: Limit::Iterations(7), sigma: 2.0, smoothing, ..Options::default() };
     let stop = EdgeStop::new(&lattice, &values, 1.5, 0.5, [1.0; 3]).unwrap();
     let means = ChanVese::new(&lattice, &values, 0.3, [1.0; 2]).unwrap();
     let edges = Edges::new(stop, 0.3).unwrap();
@@ -270,31 +276,19 @@ fn devices_have_the_same_bits() {
     }
 }
 
-/// A front that goes back and forth ends as on the host.
+/// A front that goes back and forth, in noise under a strong curvature, ends as on the host.
 #[test]
 fn repeats_are_noticed() {
-    let lattice = Lattice::new([40, 40, 1], Neighbourhood::Four).unwrap();
-    let mut noticed = 0;
-    for seed in 0..12 {
-        let mut random = Random(seed);
-        let values: Vec<f32> = (0..lattice.len()).map(|_| random.normal() as f32).collect();
-        let start = random.set(&lattice);
-        if start.iter().all(|s| *s == start[0]) {
-            continue;
-        }
-        let force = ChanVese::new(&lattice, &values, 0.6, [1.0; 2]).unwrap();
-        let options = Options { limit: Limit::Iterations(80), sigma: 2.0, ..Options::default() };
-        let expected = Evolution::run(&lattice, &start, &mut force.clone(), &options).unwrap();
-        let motion = force.motion().unwrap();
-        let found = evolve(&cpu(1), &lattice, &start, &motion, &options, Form::Tiles).unwrap();
-        assert!(dice(&found.set, &expected.set) > 0.99);
-        if let Ending::Repeating { period } = found.ending {
-            assert_eq!(period, 2);
-            assert_eq!(found.history.len(), found.iterations);
-            noticed += 1;
-        }
-    }
-    assert!(noticed > 0);
+    let lattice = Lattice::new([24, 20, 1], Neighbourhood::Four).unwrap();
+    let mut random = Random(6);
+    let values: Vec<f32> = (0..lattice.len()).map(|_| random.normal() as f32).collect();
+    let start: Vec<bool> = (0..lattice.len()).map(|_| random.below(2) == 0).collect();
+    let force = ChanVese::new(&lattice, &values, 4.0, [1.0; 2]).unwrap();
+    let force = force.with_object(Object::Brighter);
+    let options = Options { limit: Limit::Iterations(100), ..Options::default() };
+    let (found, expected) = assert_alike("noise", &lattice, &start, &force, &options, Form::Tiles);
+    assert_eq!(expected.ending, Ending::Repeating { period: 2 });
+    assert_equal(&found, &expected, 1e-9);
 }
 
 /// The sets that are seen are those at every so many iterations.
@@ -308,7 +302,8 @@ fn sets_are_seen_as_often_as_asked_for() {
     let mut seen = Vec::new();
     let motion = force.motion().unwrap();
     let mut watch = |n: usize, set: &[bool]| seen.push((n, set.iter().filter(|s| **s).count()));
-    evolve_watched(&cpu(1), &lattice, &start, &motion, &options, Form::Tiles, 10, &mut watch).unwrap();
+    evolve_watched(&cpu(1), &lattice, &start, &motion, &options, Form::Tiles, 10, &mut watch)
+        .unwrap();
     assert_eq!(seen, [(0, 10), (10, 110), (20, 210)]);
 }
 
@@ -319,7 +314,8 @@ fn what_cannot_be_is_refused() {
     let start = single(&lattice, Shape::Ball, [9.0, 6.0, 0.0], 6.0).unwrap();
     let usual = Options::default();
     let speed = vec![1.0; lattice.len()];
-    let force = Speed::new(&lattice, &speed).unwrap().motion().unwrap();
+    let speed = Speed::new(&lattice, &speed).unwrap();
+    let force = speed.motion().unwrap();
     let bent = MeanCurvature.motion().unwrap();
     let said = |start: &[bool], motion: &Motion<'_>, options: &Options, form| {
         evolve(&device, &lattice, start, motion, options, form).unwrap_err().to_string()
