@@ -181,7 +181,7 @@ fn assert_alike<F: Force + Movement + Clone>(
     assert!(alike >= 0.99, "{name}: {alike}");
     let last = |history: &[voxalign_segment::State]| history.last().and_then(|s| s.energy);
     if let (Some(f), Some(e)) = (last(&found.history), last(&expected.history)) {
-        assert!((f - e).abs() <= 1e-3 * e.abs(), "{name}: energies {f} and {e}");
+        assert!((f - e).abs() <= 1e-6 * e.abs(), "{name}: energies {f} and {e}");
     }
     (found, expected)
 }

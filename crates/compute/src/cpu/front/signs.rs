@@ -60,6 +60,7 @@ pub(super) fn everywhere(cpu: &Cpu, force: &Force<'_>, signs: [&mut [u64]; 2]) {
 }
 
 /// The signs at the front in some tiles of a band.
+#[allow(clippy::too_many_arguments)]
 pub(super) fn of_band(
     cpu: &Cpu,
     force: &Force<'_>,

@@ -150,6 +150,7 @@ pub trait Front: Memory {
     ///
     /// # Errors
     /// As said at [`Front`].
+    #[allow(clippy::too_many_arguments)]
     fn front_plan(
         &self,
         layout: &Layout,
@@ -181,6 +182,7 @@ pub trait Front: Memory {
     ///
     /// # Errors
     /// As said at [`Front`].
+    #[allow(clippy::too_many_arguments)]
     fn front_step(
         &self,
         layout: &Layout,
@@ -200,6 +202,7 @@ pub trait Front: Memory {
     ///
     /// # Errors
     /// As said at [`Front`].
+    #[allow(clippy::too_many_arguments)]
     fn front_step_all(
         &self,
         layout: &Layout,
