@@ -11,8 +11,8 @@ use fronts::{Form, Fronts, Law, Times};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Instant;
-use voxalign_compute::Device;
 use voxalign_compute::ops::front::Layout;
+use voxalign_compute::{Device, Memory};
 use voxalign_jobs::machine::{Auto, Machine, Running};
 use voxalign_jobs::{Error, Result, check as stopped};
 use voxalign_report::HostRecord;
@@ -78,8 +78,11 @@ pub(crate) struct SegmentBenchArgs {
     json: bool,
 }
 
-/// Rows of table 3.1: the size, circles along an axis, microseconds of an iteration on a GPU and on a CPU, and iterations, one of which cannot be read.
-const CIRCLES: [(u16, u16, f64, f64, Option<usize>); 16] = [
+/// A row of table 3.1: the size, circles along an axis, microseconds of an iteration on a GPU and on a CPU, and iterations, which cannot be read in one row.
+type Printed = (u16, u16, f64, f64, Option<usize>);
+
+/// Table 3.1.
+const CIRCLES: [Printed; 16] = [
     (256, 1, 129.0, 1_610.0, Some(32)),
     (256, 2, 126.0, 2_242.0, Some(59)),
     (256, 8, 140.0, 3_164.0, Some(20)),
@@ -160,7 +163,7 @@ struct Results {
 pub(super) fn run(args: &SegmentBenchArgs, host: &dyn Host) -> Result<()> {
     check(None, args.html.as_deref(), None)?;
     let wanted = |part: Part| args.parts.is_empty() || args.parts.contains(&part);
-    if !wanted(Part::Circles) && !(args.size.is_empty() && args.circles.is_empty()) {
+    if !wanted(Part::Circles) && (!args.size.is_empty() || !args.circles.is_empty()) {
         return Err(Error::input(
             "--size and --circles are for the part circles; add it to --parts, or leave them out",
         ));
@@ -337,7 +340,7 @@ fn sheets(results: &Results) -> Vec<Sheet> {
             let printed = CIRCLES.iter().find(|p| {
                 nz == 1 && usize::from(p.0) == nx && usize::from(p.1) == row.along_an_axis
             });
-            let whole = |each: fn(&(u16, u16, f64, f64, Option<usize>)) -> f64| {
+            let whole = |each: fn(&Printed) -> f64| {
                 or_dash(printed.and_then(|p| Some(ms(each(p) * 1e-6 * p.4? as f64))))
             };
             sheet.row([
@@ -402,7 +405,8 @@ fn page(results: &Results, sheets: &[Sheet]) -> String {
 mod tests {
     use super::*;
     use clap::Parser;
-    use voxalign_jobs::machine::{DeviceChoice, MachineOptions};
+    use voxalign_compute::select::DeviceChoice;
+    use voxalign_jobs::machine::MachineOptions;
 
     #[derive(Parser)]
     struct Command {
