@@ -64,6 +64,141 @@ impl Evidence {
     }
 }
 
+/// Every other point of an image, as on a chessboard, from what is beside it: points whose places add up to an odd number get the mean of their
+/// neighbours along the axes, all of which are even. A front that was found on that has not seen their own values.
+///
+/// # Errors
+/// [`SegmentError::Length`](crate::SegmentError::Length), [`SegmentError::OutOfMemory`](crate::SegmentError::OutOfMemory).
+pub fn without_odd(lattice: &Lattice, values: &[f32]) -> Result<Vec<f32>> {
+    same_length("the image", values.len(), lattice.len())?;
+    let value = |point: usize| {
+        if !is_odd(lattice, point) {
+            return values[point];
+        }
+        let (mut sum, mut count) = (0.0, 0);
+        let place = lattice.place(point);
+        for axis in 0..3 {
+            for by in [-1, 1] {
+                let mut step = [0; 3];
+                step[axis] = by;
+                if let Some(other) = lattice.moved(place, step) {
+                    sum += f64::from(values[other]);
+                    count += 1;
+                }
+            }
+        }
+        if count > 0 { (sum / f64::from(count)) as f32 } else { values[point] }
+    };
+    Ok(memory::collected((0..values.len()).map(value))?)
+}
+
+/// Whether the places of a point add up to an odd number.
+fn is_odd(lattice: &Lattice, point: usize) -> bool {
+    lattice.place(point).iter().sum::<usize>() % 2 == 1
+}
+
+/// What points that a front has not seen say about it: those that [`without_odd`] leaves out.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct HeldOut {
+    /// The difference between the means of both layers beside the front, in standard deviations within them: next to 0 for noise. None with
+    /// fewer than 20 points in one of them.
+    pub contrast: Option<f64>,
+    /// That difference as a part of the one between layers three points away on both sides: small for ramps and other images that have no edge. A layer
+    /// of fewer than 20 points is taken to be as the nearer one.
+    pub share: Option<f64>,
+    /// The part of the variance of the image between both sides.
+    pub separation: f64,
+}
+
+/// The fewest points of a layer.
+const LAYER: usize = 20;
+
+/// How far a layer may be.
+const FAR: isize = 4;
+
+/// The part of an image that is exactly 0 from which on that is taken for a mask around it.
+const MASKED: f64 = 0.05;
+
+impl HeldOut {
+    /// Of an image as it is about a set that was found on it [without odd points](without_odd). Where more than a twentieth of the image is exactly 0, points next to
+    /// such ones are not looked at: the border of a mask is no edge.
+    ///
+    /// # Errors
+    /// As of [`Evidence::of`].
+    pub fn of(lattice: &Lattice, values: &[f32], set: &[bool]) -> Result<Self> {
+        image(values, lattice.len())?;
+        same_length("the set", set.len(), lattice.len())?;
+        let zeros = values.iter().filter(|v| **v == 0.0).count();
+        let is_masked = zeros as f64 > MASKED * values.len() as f64;
+        let mut steps = Vec::new();
+        for z in -FAR..=FAR {
+            for y in -FAR..=FAR {
+                for x in -FAR..=FAR {
+                    let length = (x * x + y * y + z * z) as usize;
+                    if (1..=(FAR * FAR) as usize + 1).contains(&length) {
+                        steps.push((length, [x, y, z]));
+                    }
+                }
+            }
+        }
+        steps.sort();
+        let mut layers = [Layer::default(); 4];
+        for point in (0..set.len()).filter(|p| is_odd(lattice, *p)) {
+            let place = lattice.place(point);
+            let others =
+                || steps.iter().filter_map(|(l, by)| Some((*l, lattice.moved(place, *by)?)));
+            if is_masked
+                && (values[point] == 0.0
+                    || others().take_while(|(l, _)| *l <= 3).any(|(_, p)| values[p] == 0.0))
+            {
+                continue;
+            }
+            let side = usize::from(!set[point]);
+            let distance = others().find(|(_, p)| set[*p] != set[point]).map(|(l, _)| l);
+            // Next to the other side, or 2.5 to 4.2 points away from it.
+            match distance {
+                Some(1) => layers[side].add(values[point]),
+                Some(7..=17) => layers[2 + side].add(values[point]),
+                _ => {}
+            }
+        }
+        let (separation, _) = separation(values, set);
+        let [inside, outside, far_inside, far_outside] = layers.map(|layer| layer.known());
+        let Some(([inside, a], [outside, b])) = inside.zip(outside) else {
+            return Ok(Self { separation, ..Self::default() });
+        };
+        let jump = inside - outside;
+        let contrast = jump.abs() / ((a + b) / 2.0).max(f64::MIN_POSITIVE).sqrt();
+        let beyond = far_inside.map_or(0.0, |[far, _]| far - inside)
+            + far_outside.map_or(0.0, |[far, _]| outside - far);
+        let share = jump / (jump + beyond);
+        Ok(Self { contrast: Some(contrast), share: share.is_finite().then_some(share), separation })
+    }
+}
+
+/// Sums over the points of a layer.
+#[derive(Debug, Clone, Copy, Default)]
+struct Layer {
+    count: usize,
+    sum: f64,
+    squares: f64,
+}
+
+impl Layer {
+    fn add(&mut self, value: f32) {
+        self.count += 1;
+        self.sum += f64::from(value);
+        self.squares += f64::from(value).powi(2);
+    }
+
+    /// The mean and the variance.
+    fn known(&self) -> Option<[f64; 2]> {
+        let mean = self.sum / self.count as f64;
+        let variance = (self.squares / self.count as f64 - mean * mean).max(0.0);
+        (self.count >= LAYER).then_some([mean, variance])
+    }
+}
+
 /// Dice's coefficient of what has a label other than 0 in both of two maps: twice the points that have the same one over all that have one. 1 where
 /// none has.
 ///
@@ -153,6 +288,40 @@ fn otsu(values: &[f32], variance: f64) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// An edge is seen by points that the front has not seen, also in noise; noise alone, a ramp and a border of a mask are not.
+    #[test]
+    fn points_that_were_left_out_tell_edges_from_noise_and_ramps() {
+        let lattice = crate::Lattice::new([64, 48, 1], crate::Neighbourhood::Four).unwrap();
+        let mut random = crate::tests::Random(7);
+        let noise: Vec<f64> = (0..lattice.len()).map(|_| random.normal()).collect();
+        let of = |image: &dyn Fn(usize) -> f64| {
+            let values: Vec<f32> = (0..lattice.len()).map(|p| image(p) as f32).collect();
+            let seen = without_odd(&lattice, &values).unwrap();
+            let mean = seen.iter().map(|v| f64::from(*v)).sum::<f64>() / seen.len() as f64;
+            let set: Vec<bool> = seen.iter().map(|v| f64::from(*v) > mean).collect();
+            HeldOut::of(&lattice, &values, &set).unwrap()
+        };
+        let x = |p: usize| lattice.place(p)[0] as f64;
+        let edge = of(&|p| if x(p) < 20.0 { 0.0 } else { 4.0 } + 0.3 * noise[p]);
+        assert!(edge.contrast.unwrap() > 3.0 && edge.share.unwrap() > 0.8, "{edge:?}");
+        assert!(edge.separation > 0.9);
+        let nothing = of(&|p| noise[p]);
+        assert!(nothing.contrast.unwrap() < 0.3, "{nothing:?}");
+        let ramp = of(&|p| x(p) + 0.01 * noise[p]);
+        assert!(ramp.contrast.unwrap() > 3.0 && ramp.share.unwrap() < 0.35, "{ramp:?}");
+        let masked = of(&|p| if x(p) < 20.0 { 0.0 } else { 4.0 + 0.3 * noise[p] });
+        assert_eq!((masked.contrast, masked.share), (None, None));
+    }
+
+    #[test]
+    fn odd_points_are_from_even_ones_alone() {
+        let lattice = crate::Lattice::new([3, 3, 1], crate::Neighbourhood::Four).unwrap();
+        let values = [0.0, 100.0, 2.0, 100.0, 4.0, 100.0, 6.0, 100.0, 8.0];
+        let seen = without_odd(&lattice, &values).unwrap();
+        assert_eq!(seen, [0.0, 2.0, 2.0, 10.0 / 3.0, 4.0, 14.0 / 3.0, 6.0, 6.0, 8.0]);
+    }
+
     use crate::lattice::Neighbourhood;
     use crate::start::{Shape, single};
     use crate::tests::Random;

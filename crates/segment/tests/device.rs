@@ -15,7 +15,8 @@ use voxalign_segment::device::{
 };
 use voxalign_segment::{
     ChanVese, EdgeStop, Edges, Ending, Evolution, Force, GeodesicRegions, Lattice, Limit,
-    MeanCurvature, Mixture, Neighbourhood, Object, Options, Shape, Smoothing, Speed, dense, single,
+    MeanCurvature, Mixture, Neighbourhood, Object, Options, SegmentError, Shape, Smoothing, Speed,
+    dense, single,
 };
 
 fn cpu(threads: usize) -> Cpu {
@@ -56,6 +57,7 @@ fn assert_same<D: Device>(
         assert_eq!(n, seen);
         assert_eq!(set, sets[n], "{form:?}: iteration {n}");
         seen += 1;
+        Ok(())
     })
     .unwrap();
     assert_eq!((seen, found.iterations), (sets.len(), expected.iterations));
@@ -301,10 +303,18 @@ fn sets_are_seen_as_often_as_asked_for() {
     let options = Options { limit: Limit::Iterations(25), ..Options::default() };
     let mut seen = Vec::new();
     let motion = force.motion().unwrap();
-    let mut watch = |n: usize, set: &[bool]| seen.push((n, set.iter().filter(|s| **s).count()));
+    let mut watch = |n: usize, set: &[bool]| {
+        seen.push((n, set.iter().filter(|s| **s).count()));
+        Ok(())
+    };
     evolve_watched(&cpu(1), &lattice, &start, &motion, &options, Form::Tiles, 10, &mut watch)
         .unwrap();
     assert_eq!(seen, [(0, 10), (10, 110), (20, 210)]);
+    // Who watches may stop it.
+    let mut stop = |n: usize, _: &[bool]| if n < 10 { Ok(()) } else { Err(SegmentError::Stopped) };
+    let stopped =
+        evolve_watched(&cpu(1), &lattice, &start, &motion, &options, Form::Tiles, 10, &mut stop);
+    assert!(matches!(stopped, Err(SegmentError::Stopped)));
 }
 
 #[test]

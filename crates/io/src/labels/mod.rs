@@ -53,7 +53,7 @@ use voxalign_image::LabelMap;
 
 /// Writes a label map as one NIfTI file (`.nii`, `.nii.gz`) with intent 1002 (label), and beside it the names and
 /// colours as ITK-SNAP's label description file, whose path is [that of](description_path) the image with
-/// `_labels.txt`, and is returned. The values have the table's [type](LabelTable::data_type); `options.data_type` is not used.
+/// `_labels.txt` or, where its name ends in `labels`, `.txt`, and is returned. The values have the table's [type](LabelTable::data_type); `options.data_type` is not used.
 ///
 /// Both appear together, the image last. Within a [`Staging`](crate::staging::Staging), write it by
 /// [`write_image`](crate::staging::Staging::write_image), which moves both.
@@ -80,7 +80,7 @@ pub fn write_nifti(
     Ok(descriptions)
 }
 
-/// Where [`write_nifti`] writes the label description file of an image: `a_labels.txt` beside `a.nii.gz`.
+/// Where [`write_nifti`] writes the label description file of an image: `a_labels.txt` beside `a.nii.gz`, and `a_labels.txt` beside `a_labels.nii.gz` as well.
 #[must_use]
 pub fn description_path(image: impl AsRef<Path>) -> PathBuf {
     let image = image.as_ref();
@@ -90,7 +90,9 @@ pub fn description_path(image: impl AsRef<Path>) -> PathBuf {
         name.get(at..)?.eq_ignore_ascii_case(end).then_some(at)
     };
     let stem = [".nii.gz", ".nii"].iter().find_map(|e| end(e)).unwrap_or(name.len());
-    image.with_file_name(format!("{}_labels.txt", &name[..stem]))
+    let stem = &name[..stem];
+    let end = if stem.to_ascii_lowercase().ends_with("labels") { "" } else { "_labels" };
+    image.with_file_name(format!("{stem}{end}.txt"))
 }
 
 /// Writes a table as ITK-SNAP's label description file, all labels visible and opaque.

@@ -1,5 +1,4 @@
-//! The evolution itself: the force of an image, and the front under it. What is faster than the plain evolution takes its place in
-//! [`Moving::run`], and gives the same.
+//! The evolution itself: the force of an image, and the front under it, on a device; several regions at once on the host.
 
 use super::options::{EdgeOptions, Force as Kind, MixtureOptions, Settings};
 use super::start::Start;
@@ -7,15 +6,22 @@ use super::values::Iterations;
 use crate::error::{Error, Result};
 use crate::listener::Listener;
 use std::time::Instant;
+use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Grid, Volume, memory};
 use voxalign_options::Choice as _;
 use voxalign_register::Event;
 use voxalign_report::segment::{ClassRecord, HistoryRecord};
+use voxalign_segment::device::{Form, Movement, evolve_watched};
 use voxalign_segment::{
-    ChanVese, EdgeStop, Edges, Ending, Evolution, Force, GeodesicRegions, Lattice, Likelihoods,
-    Limit, MeanCurvature, MeanIntensities, Mixture, Options, Partition, PartitionOptions, Scores,
-    SegmentError, Smoothing, Speed, Terms,
+    ChanVese, EdgeStop, Edges, Ending, GeodesicRegions, Lattice, Likelihoods, Limit, MeanCurvature,
+    MeanIntensities, Mixture, Options, Partition, PartitionOptions, Scores, SegmentError,
+    Smoothing, Speed,
 };
+
+/// Images of more voxels are looked at after every few iterations only, as that brings the set to the host.
+const SEEN_EACH: usize = 1 << 20;
+/// After how many.
+const SEEN_EVERY: usize = 4;
 
 /// What moves fronts, and how.
 pub(super) struct Moving<'a> {
@@ -33,7 +39,7 @@ pub(super) struct Moving<'a> {
 
 /// A force between two regions, or scores of several.
 enum By<'a> {
-    Force(Box<dyn Force + 'a>),
+    Force(Box<dyn Movement + 'a>),
     Scores(Box<dyn Scores + 'a>),
 }
 
@@ -197,6 +203,7 @@ impl<'a> Moving<'a> {
     /// Lets fronts evolve from a start; `watch` sees them move.
     pub(super) fn run(
         &mut self,
+        device: &AnyDevice,
         start: &Start,
         watch: &mut Watch<'_>,
         listener: &dyn Listener,
@@ -209,9 +216,9 @@ impl<'a> Moving<'a> {
         let (index, count, share) = (0, 1, 1.0);
         let (name, counts, value) = ("front", "iterations", "voxels inside");
         listener.event(&Event::StageStart { index, count, name, counts, value, share });
-        let tell = Tell { limit, listener, watch, iteration: 0 };
+        let tell = Tell { limit, listener, watch };
         let evolved = match &mut self.by {
-            By::Force(force) => two(self.lattice, start, &mut **force, &self.options, tell),
+            By::Force(force) => two(device, self.lattice, start, &**force, &self.options, tell),
             By::Scores(scores) => {
                 let options = PartitionOptions {
                     iterations: Some(limit),
@@ -239,62 +246,45 @@ struct Tell<'t, 'w> {
     limit: usize,
     listener: &'t dyn Listener,
     watch: &'t mut Watch<'w>,
-    iteration: usize,
 }
 
 impl Tell<'_, '_> {
-    fn tell(&mut self, size: usize, label: &dyn Fn(usize) -> u8) -> voxalign_segment::Result<()> {
+    fn tell(
+        &mut self,
+        iteration: usize,
+        size: usize,
+        label: &dyn Fn(usize) -> u8,
+    ) -> voxalign_segment::Result<()> {
         if self.listener.stop() {
             return Err(SegmentError::Stopped);
         }
-        (self.watch)(self.iteration, label);
-        let (done, what) = (self.iteration as f64 / self.limit.max(1) as f64, "");
-        let (done, evaluations) = (done.min(1.0), self.iteration);
+        (self.watch)(iteration, label);
+        let (done, what) = (iteration as f64 / self.limit.max(1) as f64, "");
+        let (done, evaluations) = (done.min(1.0), iteration);
         self.listener.event(&Event::Step { done, evaluations, best: size as f64, what });
-        self.iteration += 1;
         Ok(())
-    }
-}
-
-/// A force that tells of its front.
-struct Watched<'f, 't, 'w> {
-    force: &'f mut (dyn Force + 'f),
-    points: usize,
-    tell: Tell<'t, 'w>,
-}
-
-impl Force for Watched<'_, '_, '_> {
-    fn update(&mut self, is_inside: &dyn Fn(usize) -> bool) -> voxalign_segment::Result<()> {
-        let size = (0..self.points).filter(|p| is_inside(*p)).count();
-        self.tell.tell(size, &|point| u8::from(is_inside(point)))?;
-        self.force.update(is_inside)
-    }
-
-    fn points(&self) -> Option<usize> {
-        self.force.points()
-    }
-
-    fn terms(&self, point: usize) -> Terms {
-        self.force.terms(point)
-    }
-
-    fn energy(&self, is_inside: &dyn Fn(usize) -> bool) -> Option<f64> {
-        self.force.energy(is_inside)
     }
 }
 
 /// Two regions.
 fn two(
+    device: &AnyDevice,
     lattice: &Lattice,
     start: &Start,
-    force: &mut (dyn Force + '_),
+    force: &(dyn Movement + '_),
     options: &Options,
-    tell: Tell<'_, '_>,
+    mut tell: Tell<'_, '_>,
 ) -> Result<Evolved> {
     let set = memory::collected(start.labels.iter().map(|l| *l != 0))?;
     let limit = tell.limit;
-    let mut watched = Watched { force, points: lattice.len(), tell };
-    let found = Evolution::run(lattice, &set, &mut watched, options)?;
+    let motion = force.motion()?;
+    let every = if lattice.len() > SEEN_EACH { SEEN_EVERY } else { 1 };
+    let mut watch = |iteration: usize, set: &[bool]| {
+        let size = set.iter().filter(|s| **s).count();
+        tell.tell(iteration, size, &|point| u8::from(set[point]))
+    };
+    let form = Form::Tiles;
+    let found = evolve_watched(device, lattice, &set, &motion, options, form, every, &mut watch)?;
     let (ending, period) = match found.ending {
         Ending::Steady => ("steady", None),
         Ending::Vanished => ("vanished", None),
@@ -354,7 +344,8 @@ impl Scores for Scored<'_, '_, '_> {
         history.inwards.push(inwards);
         history.outwards.push(outwards);
         self.before.copy_from_slice(labels);
-        self.tell.tell(size, &|point| labels[point])
+        let iteration = self.history.size.len() - 1;
+        self.tell.tell(iteration, size, &|point| labels[point])
     }
 
     fn points(&self) -> Option<usize> {

@@ -1,15 +1,15 @@
 //! The verdict on a segmentation.
 
-use super::options::{Force, Settings};
+use super::options::{Force, Init, Settings};
 use voxalign_options::{Text, text};
 use voxalign_register::limits::SEGMENT;
 use voxalign_register::{Check, Remedy, Verdict};
-use voxalign_report::segment::{RegionRecord, SegmentFound};
+use voxalign_report::segment::{HeldOutRecord, RegionRecord, SegmentFound};
 
 /// The verdict: whether there are regions at all, whether the front came to rest, and what the image and another start say of it.
 pub(super) fn verdict(found: &SegmentFound, settings: &Settings) -> Verdict {
     let objects: Vec<&RegionRecord> = found.regions.iter().filter(|r| r.label != 0).collect();
-    let mut checks = vec![there_are_regions(found, &objects)];
+    let mut checks = vec![there_are_regions(found, &objects, settings)];
     let gone = ["vanished", "filled"].contains(&found.ending.as_str());
     if !gone && settings.force != Force::MeanCurvature {
         let rests = ["steady", "repeating"].contains(&found.ending.as_str());
@@ -18,7 +18,7 @@ pub(super) fn verdict(found: &SegmentFound, settings: &Settings) -> Verdict {
         checks.push(check.or(Remedy::MoreIterations));
     }
     if !gone && settings.looks_at_image() {
-        checks.extend(of_image(&objects, settings));
+        checks.extend(of_image(&objects));
     }
     if let Some(agreement) = found.agreement {
         let check = Check::at_least("Dice with another start", agreement, SEGMENT.agreement);
@@ -28,13 +28,29 @@ pub(super) fn verdict(found: &SegmentFound, settings: &Settings) -> Verdict {
 }
 
 /// Whether each region has voxels.
-fn there_are_regions(found: &SegmentFound, objects: &[&RegionRecord]) -> Check {
+fn there_are_regions(
+    found: &SegmentFound,
+    objects: &[&RegionRecord],
+    settings: &Settings,
+) -> Check {
     let check = match objects {
         [one] => {
             let all: usize = found.regions.iter().map(|r| r.voxels).sum();
             let part = one.voxels as f64 / all.max(1) as f64;
-            let within = one.voxels > 0 && one.voxels < all;
-            Check::new("part of the image inside", part, "above 0 and below 1", within)
+            let some = one.voxels > 0 && one.voxels < all;
+            let (least, most) = SEGMENT.part;
+            match matches!(settings.init, Init::Dense(_)) && settings.looks_at_image() {
+                true => {
+                    let within = some && (least..=most).contains(&part);
+                    Check::new(
+                        "part of the image inside",
+                        part,
+                        format!("{least} to {most}"),
+                        within,
+                    )
+                }
+                false => Check::new("part of the image inside", part, "above 0 and below 1", some),
+            }
         }
         _ => {
             let empty = found.regions.iter().filter(|r| r.voxels == 0);
@@ -45,20 +61,33 @@ fn there_are_regions(found: &SegmentFound, objects: &[&RegionRecord]) -> Check {
     check.or(Remedy::OtherFront)
 }
 
-/// What the image says of the fronts, the worst of several regions.
-fn of_image(objects: &[&RegionRecord], settings: &Settings) -> Vec<Check> {
-    let fronts = || objects.iter().filter_map(|r| r.evidence.as_ref());
-    let edge = fronts().map(|e| e.edge).reduce(|a, b| a.zip(b).map(|(a, b)| a.min(b))).flatten();
-    let name = "contrast at the front over that beside it";
-    let check = Check::at_least(name, edge.unwrap_or(f64::NAN), SEGMENT.edge);
-    let check = if edge.is_none() { check.unmeasured() } else { check };
-    let mut checks = vec![check.or(Remedy::OtherForce)];
-    if !matches!(settings.force, Force::Edge(_)) {
-        let separation = fronts().map(|e| e.separation).reduce(f64::min).unwrap_or(0.0);
-        let check = Check::at_least("variance between the regions", separation, SEGMENT.separation);
-        checks.push(check.or(Remedy::OtherForce));
-    }
-    checks
+/// What the image says of the fronts where they have not seen it, the worst of several regions.
+fn of_image(objects: &[&RegionRecord]) -> Vec<Check> {
+    let held: Vec<HeldOutRecord> = objects
+        .iter()
+        .filter(|r| r.voxels > 0)
+        .map(|r| r.evidence.as_ref().and_then(|e| e.held_out).unwrap_or_default())
+        .collect();
+    let least = |of: fn(&HeldOutRecord) -> Option<f64>| {
+        let all: Option<Vec<f64>> = held.iter().map(of).collect();
+        all.and_then(|all| all.into_iter().reduce(f64::min))
+    };
+    let check = |name: &str, value: Option<f64>, least: f64| {
+        let check = Check::at_least(name, value.unwrap_or(f64::NAN), least);
+        let check = if value.is_none() { check.unmeasured() } else { check };
+        check.or(Remedy::OtherForce)
+    };
+    let (much, of_blurred) = SEGMENT.blurred;
+    let separation = least(|h| Some(h.separation)).unwrap_or(0.0);
+    let share = if separation >= much { of_blurred } else { SEGMENT.share };
+    vec![
+        check(
+            "contrast at voxels that the front has not seen",
+            least(|h| h.contrast),
+            SEGMENT.held_out,
+        ),
+        check("part of the step that is next to the front", least(|h| h.share), share),
+    ]
 }
 
 /// What is to be looked at although no check failed.
@@ -98,7 +127,7 @@ mod tests {
     use voxalign_report::segment::FrontRecord;
 
     fn found(voxels: [usize; 2], ending: &str) -> SegmentFound {
-        let front = FrontRecord { edge: Some(3.0), separation: 0.8, ..FrontRecord::default() };
+        let front = seen(Some(3.0), Some(0.6), 0.5);
         let region = |label: i32| RegionRecord {
             label,
             voxels: voxels[label as usize],
@@ -115,6 +144,11 @@ mod tests {
         }
     }
 
+    fn seen(contrast: Option<f64>, share: Option<f64>, separation: f64) -> FrontRecord {
+        let held_out = Some(HeldOutRecord { contrast, share, separation });
+        FrontRecord { held_out, ..FrontRecord::default() }
+    }
+
     fn judged(found: &SegmentFound, text: &str) -> Verdict {
         verdict(found, &from_toml::<Options>(text).unwrap().settings().unwrap())
     }
@@ -127,15 +161,25 @@ mod tests {
         let mut apart = found([50, 50], "steady");
         apart.agreement = Some(0.5);
         let mut weak = found([50, 50], "steady");
-        weak.regions[1].evidence = Some(FrontRecord { edge: Some(0.4), ..FrontRecord::default() });
+        weak.regions[1].evidence = Some(seen(Some(0.4), Some(0.3), 0.7));
+        let mut blurred = found([50, 50], "steady");
+        blurred.regions[1].evidence = Some(seen(Some(2.0), Some(0.3), 0.8));
+        assert!(judged(&blurred, "").good);
         let mut none = found([50, 50], "steady");
-        none.regions[1].evidence = Some(FrontRecord { edge: None, ..FrontRecord::default() });
+        none.regions[1].evidence = Some(seen(None, None, 0.7));
         for (found, parts) in [
             (found([100, 0], "vanished"), &["part of the image inside 0"][..]),
             (found([0, 100], "filled"), &["part of the image inside 1"]),
             (found([50, 50], "limit"), &["iterations 7 (to rest within 64 needed)"]),
             (apart, &["Dice with another start 0.5"]),
-            (weak, &["contrast at the front over that beside it 0.4", "variance between"]),
+            (
+                weak,
+                &[
+                    "that the front has not seen 0.4",
+                    "part of the step that is next to the front 0.3",
+                ],
+            ),
+            (found([1, 50_000], "steady"), &["part of the image inside"]),
             (none, &["not measured"]),
         ] {
             let verdict = judged(&found, "");

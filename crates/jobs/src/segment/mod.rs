@@ -15,6 +15,7 @@
 //! ```
 
 mod evolve;
+mod held;
 mod judge;
 mod options;
 mod regions;
@@ -47,15 +48,25 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use voxalign_image::{LabelMap, Mesh, Volume};
-use voxalign_io::image::{DataType, write_labels};
-use voxalign_io::mesh;
+use voxalign_io::image::DataType;
+use voxalign_io::labels::{self, LabelTable};
+use voxalign_io::{atomic, mesh};
 use voxalign_options::{Choice, Parameters, text};
-use voxalign_report::segment::{SegmentRecord, SegmentReport, render};
+use voxalign_report::draw::{Animation, AnimationOptions, FrameColours};
+use voxalign_report::segment::{SegmentFound, SegmentRecord, SegmentReport, render};
 use voxalign_report::{Fronts, GridRecord, RunRecord};
 use work::Files;
 
 /// The regions.
 const LABELS: &str = "labels.nii.gz";
+/// Their names and colours, for ITK-SNAP.
+const NAMES: &str = "labels.txt";
+/// The same for 3D Slicer.
+const SEGMENTATION: &str = "labels.seg.nrrd";
+/// The fronts as they move.
+const EVOLUTION: &str = "evolution.png";
+/// How long a picture of them is shown, and how long the last one, milliseconds.
+const SHOWN: [u32; 2] = [150, 2000];
 
 /// An image that is to be segmented.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -109,7 +120,13 @@ impl Job {
     fn written(&self, labels: &[i32], regions: usize, flat: bool) -> Vec<(&'static str, String)> {
         let surfaces = labels.iter().filter(|_| !self.options.no_surface);
         let surfaces = surfaces.map(|l| ("surface", surface_name(*l, regions, flat)));
-        let own = [("labels", LABELS.to_owned())].into_iter().chain(surfaces);
+        let own = [
+            ("labels", LABELS),
+            ("label_names", NAMES),
+            ("segmentation", SEGMENTATION),
+            ("evolution", EVOLUTION),
+        ];
+        let own = own.map(|(role, name)| (role, name.to_owned())).into_iter().chain(surfaces);
         written(own, self.options.report.wanted())
     }
 
@@ -152,6 +169,35 @@ impl Job {
 fn surface_name(label: i32, regions: usize, flat: bool) -> String {
     let (name, ending) = if flat { ("outline", "vtk") } else { ("surface", "gii") };
     if regions == 2 { format!("{name}.{ending}") } else { format!("{name}_{label}.{ending}") }
+}
+
+/// Names of the regions, and colours.
+fn table(found: &SegmentFound) -> Result<LabelTable> {
+    let objects: Vec<_> = found.regions.iter().filter(|r| r.label != 0).collect();
+    let usual = |label: i32| match objects.len() {
+        1 => "object".to_owned(),
+        _ => format!("region {label}"),
+    };
+    let names = objects.iter().map(|r| (r.label, r.name.clone().unwrap_or_else(|| usual(r.label))));
+    LabelTable::new(names).map_err(|e| Error::input(text!("`label_names`: {}", e.to_string())))
+}
+
+/// The fronts as an animated PNG.
+fn film(fronts: &Fronts) -> Result<Vec<u8>> {
+    let pictures = fronts.pictures();
+    let [delay_ms, last_ms] = SHOWN;
+    let options = AnimationOptions {
+        size: pictures.first().map_or([0; 2], |p| p.size),
+        colours: FrameColours::Rgb,
+        frames: pictures.len(),
+        delay_ms,
+        last_ms,
+    };
+    let mut file = Vec::new();
+    let mut animation = Animation::new(&mut file, options)?;
+    pictures.iter().try_for_each(|p| animation.frame(&p.pixels))?;
+    animation.finish()?;
+    Ok(file)
 }
 
 /// The surfaces of regions, with what is odd about them.
@@ -251,7 +297,9 @@ impl crate::Job for Job {
         let (flat, regions) = (grid.is_2d(), settings.evolution.regions);
         let mut fronts = Fronts::new(&image);
         let at = |e: Error| e.at(format!("'{}'", self.image.display()));
-        let work = work::Work { image: &image, settings: &settings, files: &files, listener };
+        let device = &machine.device;
+        let work =
+            work::Work { device, image: &image, settings: &settings, files: &files, listener };
         let (Segmented { labels, found, verdict }, used) =
             work.done(&mut fronts, &mut clock).map_err(at)?;
         let has_voxels = |l: &i32| found.regions.iter().any(|r| r.label == *l && r.voxels > 0);
@@ -265,7 +313,15 @@ impl crate::Job for Job {
         check_written(&self.output, &written, &self.files(caller))?;
         let mut staged = Staged::new(&self.output, listener)?;
         let options = files::write_options(DataType::U8, dimensions);
-        staged.write_image(LABELS, |path| write_labels(path, &labels, &options))?;
+        let table = table(&found)?;
+        staged.write_image(LABELS, |path| {
+            labels::write_nifti(path, &labels, &table, &options).map(drop)
+        })?;
+        staged.write(SEGMENTATION, |path| {
+            labels::write_segmentation(path, &labels, &table, &options)
+        })?;
+        let film = film(&fronts)?;
+        staged.write(EVOLUTION, |path| atomic::write_file(path, |w| w.write_all(&film)))?;
         for (label, mesh) in &meshes {
             let name = surface_name(*label, regions, flat);
             staged.write(&name, |path| mesh::write(path, mesh, &mesh::WriteOptions::default()))?;

@@ -112,6 +112,7 @@ fn front(of: &Evidence) -> FrontRecord {
         separation: of.separation,
         separable: of.separable,
         threshold: of.threshold,
+        held_out: None,
     }
 }
 

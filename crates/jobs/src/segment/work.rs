@@ -1,6 +1,7 @@
 //! The work itself, of what is in memory.
 
 use super::evolve::{Evolved, Moving, lattice, ordered};
+use super::held::held_out;
 use super::options::{Options, Settings};
 use super::start::{Masks, map, start};
 use super::{judge, regions};
@@ -35,7 +36,7 @@ pub struct Segmented {
 /// Options that cannot be or do not go with the image, files that cannot be read or are on another grid, values that are not finite, a start without a
 /// front, [`Error::Stopped`].
 pub fn segment(
-    _device: &AnyDevice,
+    device: &AnyDevice,
     image: &Volume<f32>,
     options: &Options,
     listener: &dyn Listener,
@@ -43,7 +44,7 @@ pub fn segment(
     let settings = options.settings()?;
     let files = Files::read(options, image.grid(), listener)?;
     finite(Path::new("the image"), image)?;
-    let work = Work { image, settings: &settings, files: &files, listener };
+    let work = Work { device, image, settings: &settings, files: &files, listener };
     let mut fronts = Fronts::new(image);
     Ok(work.done(&mut fronts, &mut Clock::start())?.0)
 }
@@ -52,8 +53,8 @@ pub fn segment(
 #[derive(Debug, Default)]
 pub(super) struct Files {
     speed: Option<Volume<f32>>,
-    prior: Option<Volume<f32>>,
-    initial: Option<Volume<f32>>,
+    pub(super) prior: Option<Volume<f32>>,
+    pub(super) initial: Option<Volume<f32>>,
     names: BTreeMap<i32, String>,
 }
 
@@ -107,6 +108,7 @@ pub(super) fn finite(path: &Path, image: &Volume<f32>) -> Result<()> {
 /// What is segmented, and how.
 #[derive(Clone, Copy)]
 pub(super) struct Work<'a> {
+    pub(super) device: &'a AnyDevice,
     pub(super) image: &'a Volume<f32>,
     pub(super) settings: &'a Settings,
     pub(super) files: &'a Files,
@@ -119,7 +121,7 @@ type Used = serde_json::Map<String, serde_json::Value>;
 impl Work<'_> {
     /// Does it; gives also the parameters of the force as they were used.
     pub(super) fn done(&self, fronts: &mut Fronts, clock: &mut Clock) -> Result<(Segmented, Used)> {
-        let Self { image, settings, files, listener } = *self;
+        let Self { device, image, settings, files, listener } = *self;
         let grid = image.grid();
         let lattice = lattice(grid, settings)?;
         let regions = settings.evolution.regions;
@@ -130,11 +132,11 @@ impl Work<'_> {
         let mut moving = Moving::new(&lattice, image, files.speed.as_ref(), settings)?;
         clock.lap("prepare");
         let mut watch = |iteration, label: &dyn Fn(usize) -> u8| fronts.add(iteration, label);
-        let evolved = moving.run(&begin, &mut watch, listener)?;
+        let evolved = moving.run(device, &begin, &mut watch, listener)?;
         clock.lap("evolve");
         let other = match start(&lattice, grid, settings, masks, true) {
             Ok(Some(other)) => {
-                let evolved = moving.run(&other, &mut |_, _| {}, &Quiet(listener))?;
+                let evolved = moving.run(device, &other, &mut |_, _| {}, &Quiet(listener))?;
                 Some(self.finished(evolved.labels, &lattice)?.labels)
             }
             Ok(None) => None,
@@ -156,8 +158,17 @@ impl Work<'_> {
                 class.label = label.map_or(class.label, |l| i32::from(*l));
             }
         }
-        let regions =
+        let mut regions =
             regions::measured(&lattice, grid, image.data(), &labels, regions, &files.names)?;
+        if settings.looks_at_image() {
+            let held = held_out(self)?;
+            for region in &mut regions {
+                let found = held.iter().find(|(label, _)| *label == region.label);
+                if let (Some(evidence), Some((_, held))) = (&mut region.evidence, found) {
+                    evidence.held_out = Some(*held);
+                }
+            }
+        }
         let found = SegmentFound {
             force: settings.force.name().to_owned(),
             start: begin.record,

@@ -1,8 +1,8 @@
 //! The page of a segmentation.
 
 pub use crate::record::segment::{
-    ClassRecord, FrontRecord, HistoryRecord, RegionRecord, SegmentFound, SegmentRecord,
-    StartRecord, TidiedRecord,
+    ClassRecord, FrontRecord, HeldOutRecord, HistoryRecord, RegionRecord, SegmentFound,
+    SegmentRecord, StartRecord, TidiedRecord,
 };
 
 use super::html::{Columns, DASH, Section, figure, file_name, known, panel, section};
@@ -300,6 +300,12 @@ fn regions(record: &SegmentRecord) -> Section {
         .column("#Parts", |r| thousands(r.parts as f64))
         .column("#Mean", |r| r.mean.map_or(DASH.to_owned(), number))
         .column("#SD", |r| r.deviation.map_or(DASH.to_owned(), number))
+        .column("#Held-out contrast", |r| {
+            known(r.evidence.as_ref().and_then(|e| e.held_out?.contrast), 2)
+        })
+        .column("#Share of the step", |r| {
+            known(r.evidence.as_ref().and_then(|e| e.held_out?.share), 2)
+        })
         .column("#Contrast", |r| known(r.evidence.as_ref().and_then(|e| e.contrast), 3))
         .column("#Times that beside it", |r| known(r.evidence.as_ref().and_then(|e| e.edge), 2))
         .column("#Separation (\u{3b7})", |r| known(r.evidence.as_ref().map(|e| e.separation), 3))

@@ -111,6 +111,20 @@ pub struct FrontRecord {
     pub separable: f64,
     /// That threshold, an intensity.
     pub threshold: f64,
+    /// What voxels say that a front has not seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_out: Option<HeldOutRecord>,
+}
+
+/// What every other voxel of a thinned image says about a front that was found without it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct HeldOutRecord {
+    /// The difference between the voxels on both sides of the front, in standard deviations within them.
+    pub contrast: Option<f64>,
+    /// That difference as a part of the one three voxels further away on both sides.
+    pub share: Option<f64>,
+    /// The part of the variance of the image that is between both sides.
+    pub separation: f64,
 }
 
 /// What was changed after the front had come to rest.

@@ -23,7 +23,7 @@ pub(super) struct Watch<'a> {
     /// After so many iterations, at least 1.
     pub(super) every: usize,
     /// With the number of iterations and the set.
-    pub(super) call: &'a mut dyn FnMut(usize, &[bool]),
+    pub(super) call: &'a mut dyn FnMut(usize, &[bool]) -> Result<()>,
 }
 
 /// What moves a front, on the device.
@@ -131,7 +131,7 @@ impl<'a, D: Device> Course<'a, D> {
             if let Some(watch) = &mut watch {
                 let since = (done + number) % watch.every;
                 if since == 0 {
-                    (watch.call)(done + number, &self.set()?);
+                    (watch.call)(done + number, &self.set()?)?;
                 }
                 count = count.min(watch.every - since);
             }

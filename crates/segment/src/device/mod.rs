@@ -96,7 +96,7 @@ pub fn evolve<D: Device>(
 /// The same, and calls with the number of iterations and the set at the start, and then after every so many iterations (at least 1).
 ///
 /// # Errors
-/// As [`evolve`].
+/// As [`evolve`]; what `watch` says.
 #[allow(clippy::too_many_arguments)]
 pub fn evolve_watched<D: Device>(
     device: &D,
@@ -106,7 +106,7 @@ pub fn evolve_watched<D: Device>(
     options: &Options,
     form: Form,
     every: usize,
-    watch: &mut dyn FnMut(usize, &[bool]),
+    watch: &mut dyn FnMut(usize, &[bool]) -> Result<()>,
 ) -> Result<DeviceEvolution> {
     let watch = Watch { every: every.max(1), call: watch };
     run(device, lattice, start, motion, options, form, Some(watch))
