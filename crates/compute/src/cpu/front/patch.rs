@@ -35,7 +35,7 @@ pub(super) struct Scratch {
 fn bytes(word: u64) -> u64 {
     let word = word - (word >> 1 & 0x5555_5555_5555_5555);
     let word = (word & 0x3333_3333_3333_3333) + (word >> 2 & 0x3333_3333_3333_3333);
-    word + (word >> 4) & 0x0f0f_0f0f_0f0f_0f0f
+    (word + (word >> 4)) & 0x0f0f_0f0f_0f0f_0f0f
 }
 
 /// How many points there are in every 16 of a word, of those in every 8.

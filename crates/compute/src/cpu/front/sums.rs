@@ -92,10 +92,3 @@ kernel! {
         }
     }
 }
-
-/// The speed of two means at a value.
-#[inline(always)]
-pub(super) fn speed_of(value: f64, weights: [f64; 2], means: [f64; 2]) -> f64 {
-    let [inside, outside] = [means[0] - value, means[1] - value];
-    weights[1] * (outside * outside) - weights[0] * (inside * inside)
-}
