@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::listener::Listener;
 use std::time::Instant;
 use voxalign_image::{Grid, Volume, memory};
-use voxalign_options::{Choice as _, Parameters as _};
+use voxalign_options::Choice as _;
 use voxalign_register::Event;
 use voxalign_report::segment::{ClassRecord, HistoryRecord};
 use voxalign_segment::{

@@ -74,7 +74,7 @@ pub struct MixtureOptions {
     #[parameter(least = 2, most = MOST_CLASSES, says = "as many as --regions")]
     pub classes: Option<usize>,
     /// Which of them are the object, numbered by rising mean from 1
-    #[parameter(says = "the brightest")]
+    #[parameter(default = Classes::NONE, says = "the brightest")]
     pub object_classes: Classes,
     /// How edges are found.
     #[parameter(flatten)]

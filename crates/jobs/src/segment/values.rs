@@ -13,6 +13,9 @@ pub(super) const MOST_CLASSES: usize = 32;
 pub struct Classes(u32);
 
 impl Classes {
+    /// No number.
+    pub const NONE: Self = Self(0);
+
     /// The numbers, from 1.
     pub fn numbers(self) -> impl Iterator<Item = usize> {
         (1..=MOST_CLASSES).filter(move |n| self.0 >> (n - 1) & 1 == 1)
