@@ -53,6 +53,9 @@ The same voxels for any number of threads. Labels are on the grid of the image, 
 
 Written (older files with these names are replaced):
   DIR/labels.nii.gz      the label of each voxel: 1 for the object, of --regions N those from 0 to N - 1
+  DIR/labels.txt         names and colours of the labels, for ITK-SNAP
+  DIR/labels.seg.nrrd    the regions as a segmentation of 3D Slicer
+  DIR/evolution.png      the front as it moves, on slices (an animated PNG)
   DIR/surface.gii        the surface of the object, or surface_N.gii of each region but 0
   DIR/outline.vtk        of a 2D image, its outlines, or outline_N.vtk
   DIR/result.json        volumes, means, parts, the course of the front, the evidence, parameters, checksums

@@ -74,7 +74,15 @@ fn a_ball_is_found_where_it_is() {
     for part in ["verdict: good", "volume, ml", "background", "at rest", "bound 64"] {
         assert!(run.out.contains(part), "{part}: {}", run.out);
     }
-    let files = ["labels.nii.gz", "report.html", "result.json", "surface.gii"];
+    let files = [
+        "evolution.png",
+        "labels.nii.gz",
+        "labels.seg.nrrd",
+        "labels.txt",
+        "report.html",
+        "result.json",
+        "surface.gii",
+    ];
     assert_eq!(crate::common::names(&place.path("out")), files);
     let found = labels(&place, "out");
     assert!(dice(&found, &inside) > 0.99, "{}", dice(&found, &inside));
@@ -130,7 +138,15 @@ fn a_flat_image_has_areas_and_outlines() {
     let (place, [_, disc]) = place();
     let run = place.line("segment disc.nii.gz -o out --connectivity 4").expect(0);
     assert!(run.out.contains("area, mm²"), "{}", run.out);
-    let files = ["labels.nii.gz", "outline.vtk", "report.html", "result.json"];
+    let files = [
+        "evolution.png",
+        "labels.nii.gz",
+        "labels.seg.nrrd",
+        "labels.txt",
+        "outline.vtk",
+        "report.html",
+        "result.json",
+    ];
     assert_eq!(crate::common::names(&place.path("out")), files);
     let found = labels(&place, "out");
     assert!(dice(&found, &disc) > 0.98 && found.grid().is_2d());
@@ -140,7 +156,10 @@ fn a_flat_image_has_areas_and_outlines() {
     assert_eq!(said["start"]["bound"], 64);
     // Without surfaces and report, over the older result: those go.
     place.line("segment disc.nii.gz -o out --no-surface --no-report -q").expect(0);
-    assert_eq!(crate::common::names(&place.path("out")), ["labels.nii.gz", "result.json"]);
+    assert_eq!(
+        crate::common::names(&place.path("out")),
+        ["evolution.png", "labels.nii.gz", "labels.seg.nrrd", "labels.txt", "result.json"]
+    );
 }
 
 /// Every force finds the ball, from where it can.
@@ -245,8 +264,16 @@ fn several_regions_are_ordered_by_their_means() {
         );
         let run = place.line(&line).expect(0);
         assert!(run.out.contains("2 bright"), "{}", run.out);
-        let files =
-            ["labels.nii.gz", "outline_1.vtk", "outline_2.vtk", "report.html", "result.json"];
+        let files = [
+            "evolution.png",
+            "labels.nii.gz",
+            "labels.seg.nrrd",
+            "labels.txt",
+            "outline_1.vtk",
+            "outline_2.vtk",
+            "report.html",
+            "result.json",
+        ];
         assert_eq!(crate::common::names(&place.path("out")), files);
         let found = labels(&place, "out");
         let wrong = (0..2400).filter(|p| found.data()[*p] != truth(p % 60) as i32).count();
@@ -350,7 +377,14 @@ fn what_cannot_be_told_apart_is_bad() {
     assert!(run.out.contains("the front vanished after"), "{}", run.out);
     assert_eq!(
         crate::common::names(&place.path("gone")),
-        ["labels.nii.gz", "report.html", "result.json"]
+        [
+            "evolution.png",
+            "labels.nii.gz",
+            "labels.seg.nrrd",
+            "labels.txt",
+            "report.html",
+            "result.json"
+        ]
     );
     assert_eq!(record(&place, "gone")["regions"][1]["voxels"], 0);
 }
