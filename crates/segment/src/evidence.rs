@@ -253,6 +253,26 @@ fn separation(values: &[f32], set: &[bool]) -> (f64, f64) {
     (if variance > 0.0 { (between / variance).min(1.0) } else { 0.0 }, variance)
 }
 
+/// The means of an image above and below the threshold that leaves most of its variance between them (Otsu's). None where all values are the same.
+#[must_use]
+pub fn two_means(values: &[f32]) -> Option<[f64; 2]> {
+    let all = values.len() as f64;
+    let mean = values.iter().map(|v| f64::from(*v)).sum::<f64>() / all;
+    let variance = values.iter().map(|v| (f64::from(*v) - mean).powi(2)).sum::<f64>() / all;
+    if !(variance > 0.0 && variance.is_finite()) {
+        return None;
+    }
+    let (_, threshold) = otsu(values, variance);
+    let (mut sums, mut counts) = ([0.0; 2], [0usize; 2]);
+    for value in values.iter().map(|v| f64::from(*v)) {
+        let side = usize::from(value < threshold);
+        sums[side] += value;
+        counts[side] += 1;
+    }
+    let of = |side: usize| (counts[side] > 0).then(|| sums[side] / counts[side] as f64);
+    Some([of(0)?, of(1)?])
+}
+
 /// The largest part of a variance that a threshold divides, and that threshold.
 fn otsu(values: &[f32], variance: f64) -> (f64, f64) {
     let ends = values.iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], v| {
@@ -312,6 +332,13 @@ mod tests {
         assert!(ramp.contrast.unwrap() > 3.0 && ramp.share.unwrap() < 0.35, "{ramp:?}");
         let masked = of(&|p| if x(p) < 20.0 { 0.0 } else { 4.0 + 0.3 * noise[p] });
         assert_eq!((masked.contrast, masked.share), (None, None));
+    }
+
+    #[test]
+    fn means_are_those_on_both_sides_of_the_threshold() {
+        assert_eq!(two_means(&[1.0, 9.0, 3.0, 11.0, 2.0]), Some([10.0, 2.0]));
+        assert_eq!(two_means(&[5.0; 4]), None);
+        assert_eq!(two_means(&[]), None);
     }
 
     #[test]

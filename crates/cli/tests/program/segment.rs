@@ -125,7 +125,11 @@ fn a_ball_is_found_where_it_is() {
         ("sigma", 3.0.into()),
         ("iterations", "auto".into()),
     ] {
-        assert_eq!(parameters[name], value, "{name}: {parameters}");
+        match (parameters[name].as_f64(), value.as_f64()) {
+            // Spacings are of single precision in the file.
+            (Some(found), Some(value)) => assert!((found - value).abs() < 1e-6, "{name}: {found}"),
+            _ => assert_eq!(parameters[name], value, "{name}: {parameters}"),
+        }
     }
     let page = fs::read_to_string(place.path("out/report.html")).unwrap();
     for part in ["fig-evolution", "fig-course", "fig-3d", "fig-sections", "ball.nii.gz", "Otsu"] {
@@ -253,7 +257,7 @@ fn every_start_is_one() {
 #[test]
 fn several_regions_are_ordered_by_their_means() {
     let place = Place::new();
-    let grid = grid([60, 40, 1], 1.0);
+    let grid = grid([60, 60, 1], 1.0);
     let truth = |x: usize| (x / 20 + 2) % 3;
     let image = Volume::from_fn(grid, |x, y, _| 50.0 * truth(x) as f32 + 8.0 * noise(x + 60 * y));
     place.image("stripes.nii.gz", &image);
@@ -276,8 +280,8 @@ fn several_regions_are_ordered_by_their_means() {
         ];
         assert_eq!(crate::common::names(&place.path("out")), files);
         let found = labels(&place, "out");
-        let wrong = (0..2400).filter(|p| found.data()[*p] != truth(p % 60) as i32).count();
-        assert!(wrong < 24, "{force}: {wrong}");
+        let wrong = (0..3600).filter(|p| found.data()[*p] != truth(p % 60) as i32).count();
+        assert!(wrong < 36, "{force}: {wrong}");
         let said = record(&place, "out");
         let means: Vec<f64> = said["regions"]
             .as_array()

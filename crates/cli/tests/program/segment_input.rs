@@ -76,7 +76,7 @@ fn bad_input_is_one_error_and_leaves_nothing() {
         ("flat.nii.gz --force geodesic-regions --object-classes 3", &["class 3", "--classes"]),
         ("flat.nii.gz --force edge --curvature 2", &["--curvature is for"]),
         ("flat.nii.gz --iterations 0", &["--iterations", "auto"]),
-        ("flat.nii.gz --sigma 5000", &["333 points"]),
+        ("flat.nii.gz --sigma 5000", &["flat.nii.gz", "at most 10.3 points"]),
         ("flat.nii.gz --smallest-island 3 --largest-component", &["leave one of them out"]),
         ("flat.nii.gz --label-names none.csv", &["none.csv"]),
         ("flat.nii.gz --object sideways", &["sideways", "brighter"]),

@@ -1,6 +1,6 @@
 //! The evolution itself: the force of an image, and the front under it, on a device; several regions at once on the host.
 
-use super::options::{EdgeOptions, Force as Kind, MixtureOptions, Settings};
+use super::options::{EdgeOptions, Force as Kind, Init, MixtureOptions, ObjectKind, Settings};
 use super::start::Start;
 use super::values::Iterations;
 use crate::error::{Error, Result};
@@ -11,11 +11,11 @@ use voxalign_image::{Grid, Volume, memory};
 use voxalign_options::Choice as _;
 use voxalign_register::Event;
 use voxalign_report::segment::{ClassRecord, HistoryRecord};
-use voxalign_segment::device::{Form, Movement, evolve_watched};
+use voxalign_segment::device::{DeviceEvolution, Form, Movement, evolve_watched};
 use voxalign_segment::{
     ChanVese, EdgeStop, Edges, Ending, GeodesicRegions, Lattice, Likelihoods, Limit, MeanCurvature,
     MeanIntensities, Mixture, Options, Partition, PartitionOptions, Scores, SegmentError,
-    Smoothing, Speed,
+    Smoothing, Speed, two_means,
 };
 
 /// Images of more voxels are looked at after every few iterations only, as that brings the set to the host.
@@ -26,6 +26,8 @@ const SEEN_EVERY: usize = 4;
 /// What moves fronts, and how.
 pub(super) struct Moving<'a> {
     lattice: &'a Lattice,
+    /// What moves it first, until it rests, where the usual force has nothing to go by at the start.
+    first: Option<Box<dyn Movement + 'a>>,
     by: By<'a>,
     options: Options,
     /// The weight of the curvature, of several regions.
@@ -89,6 +91,7 @@ impl<'a> Moving<'a> {
         let options = Options { limit, sigma, spacing, smoothing };
         let mut made = Self {
             lattice,
+            first: None,
             by: By::Force(Box::new(MeanCurvature)),
             options,
             curvature: 0.0,
@@ -113,6 +116,17 @@ impl<'a> Moving<'a> {
                 } else {
                     let weights = [of.inside, of.outside];
                     let force = ChanVese::new(lattice, values, weight, weights)?;
+                    // Both sides of a dense start have the same mean.
+                    let means = match (settings.init, of.object) {
+                        (Init::Dense(_), ObjectKind::Brighter) => two_means(values),
+                        (Init::Dense(_), ObjectKind::Darker) => {
+                            two_means(values).map(|[high, low]| [low, high])
+                        }
+                        _ => None,
+                    };
+                    if let Some(means) = means {
+                        made.first = Some(Box::new(force.clone().with_means(means)?));
+                    }
                     made.by = By::Force(Box::new(force.with_object(of.object.into())));
                 }
             }
@@ -218,7 +232,10 @@ impl<'a> Moving<'a> {
         listener.event(&Event::StageStart { index, count, name, counts, value, share });
         let tell = Tell { limit, listener, watch };
         let evolved = match &mut self.by {
-            By::Force(force) => two(device, self.lattice, start, &**force, &self.options, tell),
+            By::Force(force) => {
+                let forces = self.first.as_deref().into_iter().chain([&**force]);
+                two(device, self.lattice, start, forces, &self.options, tell)
+            }
             By::Scores(scores) => {
                 let options = PartitionOptions {
                     iterations: Some(limit),
@@ -266,25 +283,40 @@ impl Tell<'_, '_> {
     }
 }
 
-/// Two regions.
-fn two(
+/// Two regions, by one force after the other, each until the front rests.
+fn two<'f>(
     device: &AnyDevice,
     lattice: &Lattice,
     start: &Start,
-    force: &(dyn Movement + '_),
+    forces: impl Iterator<Item = &'f (dyn Movement + 'f)>,
     options: &Options,
     mut tell: Tell<'_, '_>,
 ) -> Result<Evolved> {
-    let set = memory::collected(start.labels.iter().map(|l| *l != 0))?;
     let limit = tell.limit;
-    let motion = force.motion()?;
     let every = if lattice.len() > SEEN_EACH { SEEN_EVERY } else { 1 };
-    let mut watch = |iteration: usize, set: &[bool]| {
-        let size = set.iter().filter(|s| **s).count();
-        tell.tell(iteration, size, &|point| u8::from(set[point]))
-    };
-    let form = Form::Tiles;
-    let found = evolve_watched(device, lattice, &set, &motion, options, form, every, &mut watch)?;
+    let mut set = memory::collected(start.labels.iter().map(|l| *l != 0))?;
+    let mut all: Option<DeviceEvolution> = None;
+    for force in forces {
+        let done = all.as_ref().map_or(0, |a| a.iterations);
+        if matches!(all.as_ref().map(|a| a.ending), Some(Ending::Vanished | Ending::Filled)) {
+            break;
+        }
+        let motion = force.motion()?;
+        let mut watch = |iteration: usize, set: &[bool]| {
+            let size = set.iter().filter(|s| **s).count();
+            tell.tell(done + iteration, size, &|point| u8::from(set[point]))
+        };
+        let options = Options { limit: Limit::Iterations(limit.saturating_sub(done)), ..*options };
+        let form = Form::Tiles;
+        let found =
+            evolve_watched(device, lattice, &set, &motion, &options, form, every, &mut watch)?;
+        set.copy_from_slice(&found.set);
+        all = Some(match all {
+            None => found,
+            Some(before) => after(before, found),
+        });
+    }
+    let found = all.ok_or_else(|| Error::Internal("no force".to_owned()))?;
     let (ending, period) = match found.ending {
         Ending::Steady => ("steady", None),
         Ending::Vanished => ("vanished", None),
@@ -310,6 +342,21 @@ fn two(
         period,
         history,
     })
+}
+
+/// An evolution that went on from where another ended. The state between them is that of the second force, after what the first one did.
+fn after(before: DeviceEvolution, mut found: DeviceEvolution) -> DeviceEvolution {
+    let mut history = before.history;
+    if let (Some(last), Some(first)) = (history.pop(), found.history.first_mut()) {
+        first.switched = last.switched;
+    }
+    history.append(&mut found.history);
+    DeviceEvolution {
+        iterations: before.iterations + found.iterations,
+        smoothing_iterations: before.smoothing_iterations + found.smoothing_iterations,
+        history,
+        ..found
+    }
 }
 
 /// Scores that tell of their labels, and keep the history.

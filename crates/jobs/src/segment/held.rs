@@ -31,9 +31,17 @@ fn thinned(image: &Volume<f32>) -> Result<Volume<f32>> {
 }
 
 /// For each label but the background what the voxels say; nothing where the thinned image cannot be segmented.
-pub(super) fn held_out(work: &Work<'_>) -> Result<Vec<(i32, HeldOutRecord)>> {
+pub(super) fn held_out(
+    work: &Work<'_>,
+    used: &serde_json::Map<String, serde_json::Value>,
+) -> Result<Vec<(i32, HeldOutRecord)>> {
     let Work { device, settings, files, listener, .. } = *work;
     let image = thinned(work.image)?;
+    let mut settings = *settings;
+    if image.dims() == work.image.dims() {
+        settings.keep_contrast(used.get("contrast").and_then(serde_json::Value::as_f64));
+    }
+    let settings = &settings;
     let first = image.data()[0];
     if image.data().iter().all(|v| *v == first) {
         return Ok(Vec::new());

@@ -440,6 +440,16 @@ impl Settings {
         !matches!(self.force, Force::MeanCurvature | Force::Speed)
     }
 
+    /// The same with the contrast of edges that an image with these voxels has, where none was given.
+    pub(super) fn keep_contrast(&mut self, contrast: Option<f64>) {
+        let edges = match &mut self.force {
+            Force::GeodesicRegions(of) => &mut of.edges,
+            Force::Edge(of) => &mut of.edges,
+            _ => return,
+        };
+        edges.contrast = edges.contrast.or(contrast);
+    }
+
     /// The neighbourhood of an image.
     pub(super) fn neighbourhood(&self, grid: &Grid) -> Result<Neighbourhood> {
         let usual = if grid.is_2d() { Neighbourhood::Four } else { Neighbourhood::Six };

@@ -161,7 +161,7 @@ impl Work<'_> {
         let mut regions =
             regions::measured(&lattice, grid, image.data(), &labels, regions, &files.names)?;
         if settings.looks_at_image() {
-            let held = held_out(self)?;
+            let held = held_out(self, &moving.parameters)?;
             for region in &mut regions {
                 let found = held.iter().find(|(label, _)| *label == region.label);
                 if let (Some(evidence), Some((_, held))) = (&mut region.evidence, found) {
