@@ -68,7 +68,8 @@ pub(super) fn held_out(
         ordered(&mut labels, image.data(), regions);
     }
     let of = |label: u8| {
-        let set = memory::collected(labels.iter().map(|l| *l == label))?;
+        // What is between two regions of several, as at their border, looks like a third one: regions are told from all that are darker.
+        let set = memory::collected(labels.iter().map(|l| *l >= label))?;
         let HeldOut { contrast, share, separation } = HeldOut::of(&lattice, image.data(), &set)?;
         Ok((i32::from(label), HeldOutRecord { contrast, share, separation }))
     };

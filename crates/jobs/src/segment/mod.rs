@@ -328,8 +328,8 @@ impl crate::Job for Job {
         }
         // What another run with these regions left.
         let all: Vec<i32> = (1..regions as i32).collect();
-        for (role, name) in self.written(&all, regions, flat) {
-            if role == "surface" && !written.iter().any(|w| w.1 == name) {
+        for name in all.iter().map(|l| surface_name(*l, regions, flat)) {
+            if !written.iter().any(|w| w.1 == name) {
                 staged.without(&name);
             }
         }
