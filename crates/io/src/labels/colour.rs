@@ -103,7 +103,7 @@ mod tests {
     fn all_differ() {
         let all: HashSet<_> = default_colours().take(65535).collect();
         assert_eq!(all.len(), 65535);
-        assert!(all.iter().all(|c| is_plain(*c)));
+        assert!(default_colours().skip(FIRST.len()).take(65535).all(is_plain));
         // They have not changed: files of two versions look the same.
         let some: Vec<_> =
             [0, 63, 64, 65534].iter().filter_map(|&n| default_colours().nth(n)).collect();

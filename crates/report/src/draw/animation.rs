@@ -315,8 +315,11 @@ mod tests {
 
     #[test]
     fn only_what_changes_is_stored() {
-        let noise: Vec<u8> =
-            (0..40_000u32).map(|i| (i.wrapping_mul(2_654_435_769) >> 24) as u8).collect();
+        let mixed = |i: u32| {
+            let i = i.wrapping_mul(2_654_435_769);
+            (i ^ i >> 15).wrapping_mul(2_246_822_507) >> 24
+        };
+        let noise: Vec<u8> = (0..40_000).map(|i| mixed(i) as u8).collect();
         let mut still = vec![noise; 10];
         let one = written(&options(FrameColours::Grey, [200, 200], 1), &still[..1]).unwrap().len();
         for (i, frame) in still.iter_mut().enumerate() {
