@@ -1,6 +1,6 @@
 //! What voxels say about a front that has not seen them: the same segmentation of a thinned image, without every other voxel.
 
-use super::evolve::{Moving, lattice, ordered};
+use super::evolve::{Moving, lattice};
 use super::start::{Masks, start};
 use super::work::Work;
 use crate::error::Result;
@@ -30,11 +30,11 @@ fn thinned(image: &Volume<f32>) -> Result<Volume<f32>> {
     Ok(Volume::new(thin, memory::collected((0..nx * ny * nz).map(at))?)?)
 }
 
-/// For each label but the background what the voxels say; nothing where the thinned image cannot be segmented.
+/// What the voxels say of one object; nothing where the thinned image cannot be segmented.
 pub(super) fn held_out(
     work: &Work<'_>,
     used: &serde_json::Map<String, serde_json::Value>,
-) -> Result<Vec<(i32, HeldOutRecord)>> {
+) -> Result<Option<HeldOutRecord>> {
     let Work { device, settings, files, listener, .. } = *work;
     let image = thinned(work.image)?;
     let mut settings = *settings;
@@ -44,7 +44,7 @@ pub(super) fn held_out(
     let settings = &settings;
     let first = image.data()[0];
     if image.data().iter().all(|v| *v == first) {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     let lattice = lattice(image.grid(), settings)?;
     let seen = Volume::new(image.grid().clone(), without_odd(&lattice, image.data())?)?;
@@ -56,22 +56,14 @@ pub(super) fn held_out(
         let mut moving = Moving::new(&lattice, &seen, None, settings)?;
         moving.run(device, &begin, &mut |_, _| {}, &Quiet(listener)).map(Some)
     });
-    let mut labels = match found {
+    let labels = match found {
         Ok(Some(evolved)) => evolved.labels,
-        Ok(None) => return Ok(Vec::new()),
+        Ok(None) => return Ok(None),
         // What serves the image may not serve one with fewer voxels.
-        Err(error) if error.is_of_input() => return Ok(Vec::new()),
+        Err(error) if error.is_of_input() => return Ok(None),
         Err(error) => return Err(error),
     };
-    let regions = settings.evolution.regions;
-    if regions > 2 {
-        ordered(&mut labels, image.data(), regions);
-    }
-    let of = |label: u8| {
-        // What is between two regions of several, as at their border, looks like a third one: regions are told from all that are darker.
-        let set = memory::collected(labels.iter().map(|l| *l >= label))?;
-        let HeldOut { contrast, share, separation } = HeldOut::of(&lattice, image.data(), &set)?;
-        Ok((i32::from(label), HeldOutRecord { contrast, share, separation }))
-    };
-    (1..regions).filter_map(|l| u8::try_from(l).ok()).map(of).collect()
+    let set = memory::collected(labels.into_iter().map(|l| l != 0))?;
+    let HeldOut { contrast, share, separation } = HeldOut::of(&lattice, image.data(), &set)?;
+    Ok(Some(HeldOutRecord { contrast, share, separation }))
 }

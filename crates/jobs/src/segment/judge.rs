@@ -17,7 +17,7 @@ pub(super) fn verdict(found: &SegmentFound, settings: &Settings) -> Verdict {
         let check = Check::new("iterations", found.iterations as f64, asked, rests);
         checks.push(check.or(Remedy::MoreIterations));
     }
-    if !gone && settings.looks_at_image() {
+    if !gone && settings.looks_at_image() && settings.evolution.regions == 2 {
         checks.extend(of_image(&objects));
     }
     if let Some(agreement) = found.agreement {
@@ -94,6 +94,11 @@ fn of_image(objects: &[&RegionRecord]) -> Vec<Check> {
 fn remarks(found: &SegmentFound, objects: &[&RegionRecord]) -> Vec<Text> {
     let mut remarks = Vec::new();
     let after = found.iterations;
+    if objects.len() > 1 {
+        remarks.push(text!(
+            "whether the image has edges where several regions meet is not measured: look at the pictures"
+        ));
+    }
     match (found.ending.as_str(), found.period) {
         ("vanished", _) => {
             remarks.push(text!("the front vanished after {after} iterations: nothing is inside"));

@@ -160,13 +160,11 @@ impl Work<'_> {
         }
         let mut regions =
             regions::measured(&lattice, grid, image.data(), &labels, regions, &files.names)?;
-        if settings.looks_at_image() {
+        // What lies between two of several regions looks like a third one to voxels that are means of their neighbours.
+        if settings.looks_at_image() && regions.len() == 2 {
             let held = held_out(self, &moving.parameters)?;
-            for region in &mut regions {
-                let found = held.iter().find(|(label, _)| *label == region.label);
-                if let (Some(evidence), Some((_, held))) = (&mut region.evidence, found) {
-                    evidence.held_out = Some(*held);
-                }
+            for evidence in regions.iter_mut().filter_map(|r| r.evidence.as_mut()) {
+                evidence.held_out = held;
             }
         }
         let found = SegmentFound {
