@@ -11,6 +11,7 @@ mod drr;
 mod elastic;
 mod files;
 mod histogram;
+mod segment;
 mod sheet;
 mod splat;
 mod stream;
@@ -141,6 +142,8 @@ enum Special {
     Currents(currents::CurrentsArgs),
     /// Elastic registration: interpolation, displacement, transfers, the steps of a whole registration
     Elastic(elastic::ElasticBenchArgs),
+    /// Fast level sets: iterations from circles and squares, planner and evolution apart
+    Segment(segment::SegmentBenchArgs),
     /// Joint histograms of images that are spread over ranks: strategies, angles, memory transactions
     Distributed(Box<distributed::DistributedArgs>),
 }
@@ -205,6 +208,7 @@ impl BenchArgs {
             Some(Special::Splat(args)) => args.running,
             Some(Special::Currents(args)) => args.running,
             Some(Special::Elastic(args)) => args.running,
+            Some(Special::Segment(args)) => args.running,
             Some(Special::Distributed(args)) => args.running,
             None => self.running,
         }
@@ -241,6 +245,7 @@ pub fn run(args: &BenchArgs, host: &dyn Host) -> Result<()> {
             Special::Splat(args) => splat::run(args, host),
             Special::Currents(args) => currents::run(args, host),
             Special::Elastic(args) => elastic::run(args, host),
+            Special::Segment(args) => segment::run(args, host),
             Special::Distributed(args) => distributed::run(args, host),
         };
     }

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// The jobs that take a configuration file, with how they are called.
-const JOBS: [(&str, &str); 8] = [
+const JOBS: [(&str, &str); 9] = [
     ("affine", "FIXED MOVING -o DIR"),
     ("deform", "FIXED MOVING -o DIR"),
     ("elastic", "FIXED MOVING -o DIR"),
@@ -16,6 +16,7 @@ const JOBS: [(&str, &str); 8] = [
     ("atlas", "IMAGES... -o DIR"),
     ("drr", "CT -o DIR"),
     ("pose", "CT XRAY... -o DIR"),
+    ("segment", "IMAGE -o DIR"),
     ("surface", "IMAGE -o MESH"),
 ];
 

@@ -7,6 +7,7 @@ mod deform;
 mod elastic;
 mod frames;
 mod projection;
+mod segment;
 mod stack;
 mod surface;
 
@@ -17,6 +18,7 @@ pub(crate) use deform::deform;
 pub(crate) use elastic::elastic;
 pub(crate) use frames::Frames;
 pub(crate) use projection::{drr, pose};
+pub(crate) use segment::segment;
 pub(crate) use stack::stack;
 pub(crate) use surface::{surface, surfaces};
 

@@ -332,6 +332,7 @@ pub trait Device:
     + ops::Stencil
     + ops::Filter
     + ops::Fourier
+    + ops::Front
     + ops::Histogram
     + ops::Joint
     + ops::Sort

@@ -1,6 +1,7 @@
 //! The errors of this crate.
 
 use crate::image::SeriesInfo;
+use crate::labels::LabelError;
 use crate::text::{listed, printable};
 use std::borrow::Cow;
 use std::io;
@@ -115,6 +116,14 @@ pub enum IoError {
         /// Its value.
         value: f64,
     },
+    /// A table of labels, or an image that should have its labels, is not valid.
+    #[error("'{}': {}", .path.display(), said(.source.to_string()))]
+    Labels {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: Box<LabelError>,
+    },
     /// A transform file is relative to images that were not given.
     #[error(
         "'{}': {format} transforms are relative to their images: the {missing} image is needed too",
@@ -227,6 +236,10 @@ impl IoError {
 
     pub(crate) fn image(path: &Path, source: ImageError) -> Self {
         IoError::Image { path: path.into(), source: Box::new(source) }
+    }
+
+    pub(crate) fn labels(path: &Path, source: LabelError) -> Self {
+        IoError::Labels { path: path.into(), source: Box::new(source) }
     }
 
     /// A failed system call while reading.

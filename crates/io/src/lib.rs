@@ -9,7 +9,8 @@
 //! - [`xray`]: X-ray images as PNG, TIFF, DICOM, NIfTI, NRRD and MetaImage, of one or several frames; tables of the views
 //!   that they were taken from, and calibrations of MayaCam and plastimatch; streams of raw frames.
 //! - [`pyramid`]: images of any size, read in blocks and levels: tiled TIFF and BigTIFF, PNG, JPEG, and all of [`image`].
-//! - [`names`]: names of labels, as FreeSurfer, ITK-SNAP and CSV tables have them.
+//! - [`labels`]: label maps with names and colours, as 3D Slicer and ITK-SNAP open them.
+//! - [`names`]: names of labels, as FreeSurfer, ITK-SNAP, 3D Slicer and CSV tables have them.
 //! - [`staging`]: files of a result that appear together when all are complete.
 //! - [`abandoned`], [`atomic`], [`checksum`], [`gzip`], [`hidden`], [`exchange`], [`text`]: what programs need that write files of their own.
 //!
@@ -67,6 +68,7 @@ pub mod exchange;
 pub mod gzip;
 pub mod hidden;
 pub mod image;
+pub mod labels;
 pub mod mesh;
 pub mod names;
 pub mod points;

@@ -5,10 +5,13 @@
 //! | FreeSurfer's colour table (`FreeSurferColorLUT.txt`) | `17  Left-Hippocampus  220 216 20 0` |
 //! | ITK-SNAP's label description file | `17  220 216 20  1 1 1  "Left Hippocampus"` |
 //! | CSV or TSV, with a header line or without one | `17,Left Hippocampus` |
+//! | a segmentation of 3D Slicer (`.seg.nrrd`), in its header | `Segment0_Name:=Left Hippocampus` |
 //!
-//! Lines that begin with `#` are comments in all of them. The form is seen from the content.
+//! Lines that begin with `#` are comments in all of them. The form is seen from the content. Colours, where a form has them, come with
+//! [`labels::read_table`](crate::labels::read_table).
 
 use crate::error::{IoError, Result, shorten};
+use crate::labels::seg;
 use crate::source::Source;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,12 +19,23 @@ use std::path::Path;
 /// The names of labels, by label.
 pub type LabelNames = BTreeMap<i32, String>;
 
+/// What a table says of each label.
+pub(crate) type Entries = BTreeMap<i32, Entry>;
+
+/// What a table says of a label.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    /// Where the table has one that is valid.
+    pub(crate) colour: Option<[u8; 3]>,
+}
+
 /// Largest size of a table, bytes.
 const LARGEST: u64 = 1 << 26;
 /// What a table looks like, for messages.
 const FORMS: &str = "a table of label names is FreeSurfer's colour table, ITK-SNAP's label description \
-                     file, or CSV or TSV with a number and a name in each line, such as \
-                     `17,Left Hippocampus`";
+                     file, a segmentation of 3D Slicer (.seg.nrrd), or CSV or TSV with a number and \
+                     a name in each line, such as `17,Left Hippocampus`";
 /// What columns of numbers and of names are called, without spaces and signs, in order of preference.
 const NUMBERS: [&str; 12] = [
     "labelnumber",
@@ -56,9 +70,7 @@ const NAMES: [&str; 10] = [
 /// A missing file; a text that is not UTF-8; a line without a whole number and a name; two names for
 /// one label; a table without any.
 pub fn read_label_names(path: impl AsRef<Path>) -> Result<LabelNames> {
-    let source = Source::open(path.as_ref())?;
-    let bytes = source.read_all(LARGEST)?;
-    read_label_names_from_bytes(path, &bytes)
+    read_entries(path.as_ref()).map(only_names)
 }
 
 /// As [`read_label_names`], from the bytes of a file; `name` appears in messages.
@@ -66,7 +78,28 @@ pub fn read_label_names(path: impl AsRef<Path>) -> Result<LabelNames> {
 /// # Errors
 /// As [`read_label_names`].
 pub fn read_label_names_from_bytes(name: impl AsRef<Path>, bytes: &[u8]) -> Result<LabelNames> {
-    let path = name.as_ref();
+    of_source(&Source::memory(name.as_ref(), bytes)).map(only_names)
+}
+
+fn only_names(entries: Entries) -> LabelNames {
+    entries.into_iter().map(|(label, entry)| (label, entry.name)).collect()
+}
+
+/// Reads what a table says of each label.
+pub(crate) fn read_entries(path: &Path) -> Result<Entries> {
+    of_source(&Source::open(path)?)
+}
+
+fn of_source(source: &Source<'_>) -> Result<Entries> {
+    const NRRD: &[u8] = b"NRRD0";
+    // The values of an image may be many more bytes than a table has.
+    if source.head(NRRD.len())?.0 == NRRD {
+        return seg::entries(source);
+    }
+    of_text(source.path(), &source.read_all(LARGEST)?)
+}
+
+fn of_text(path: &Path, bytes: &[u8]) -> Result<Entries> {
     let wrong = |problem: String| IoError::malformed(path, problem, FORMS);
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         let remedy = "save it as UTF-8, in a spreadsheet as `CSV UTF-8`";
@@ -99,61 +132,71 @@ pub fn read_label_names_from_bytes(name: impl AsRef<Path>, bytes: &[u8]) -> Resu
     if names.found.is_empty() {
         return Err(wrong("it has a header line only".to_owned()));
     }
-    Ok(names.found.into_iter().map(|(label, (_, name))| (label, name)).collect())
+    Ok(names.found.into_iter().map(|(label, (_, entry))| (label, entry)).collect())
 }
 
 /// The names that were found, with the lines they are in.
 #[derive(Default)]
 struct Names {
-    found: BTreeMap<i32, (usize, String)>,
+    found: BTreeMap<i32, (usize, Entry)>,
 }
 
 impl Names {
-    fn add(&mut self, line: usize, one: Option<(i32, String)>) -> std::result::Result<(), String> {
-        let Some((label, name)) = one else {
+    fn add(&mut self, line: usize, one: Option<(i32, Entry)>) -> std::result::Result<(), String> {
+        let Some((label, entry)) = one else {
             return Err(format!("line {line} has no whole number with a name"));
         };
         if let Some((first, other)) = self.found.get(&label)
-            && *other != name
+            && other.name != entry.name
         {
             return Err(format!(
                 "the label {label} is called '{}' in line {first} and '{}' in line {line}",
-                shorten(other),
-                shorten(&name)
+                shorten(&other.name),
+                shorten(&entry.name)
             ));
         }
-        self.found.entry(label).or_insert((line, name));
+        self.found.entry(label).or_insert((line, entry));
         Ok(())
     }
 }
 
 /// A name without what tables have around it; none where nothing is left.
-fn cleaned(name: &str) -> Option<String> {
+pub(crate) fn cleaned(name: &str) -> Option<String> {
     let name = name.trim().trim_matches('"').trim();
     let plain: String = name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     (!plain.is_empty()).then_some(plain)
 }
 
+/// A colour of three whole numbers up to 255.
+fn colour(numbers: &[&str]) -> Option<[u8; 3]> {
+    let numbers: Option<Vec<u8>> = numbers.iter().map(|n| n.parse().ok()).collect();
+    numbers?.try_into().ok()
+}
+
 /// A line of ITK-SNAP: seven numbers, and a name in quotes.
-fn snap(line: &str) -> Option<(i32, String)> {
+fn snap(line: &str) -> Option<(i32, Entry)> {
     let (numbers, quoted) = line.trim().split_once('"')?;
     let name = quoted.strip_suffix('"')?;
     let numbers: Vec<&str> = numbers.split_whitespace().collect();
     let all = numbers.len() == 7 && numbers.iter().all(|n| n.parse::<f64>().is_ok());
-    Some((numbers.first()?.parse().ok().filter(|_| all)?, cleaned(name)?))
+    let label = numbers.first()?.parse().ok().filter(|_| all)?;
+    let colour = numbers.get(1..4).and_then(colour);
+    Some((label, Entry { name: cleaned(name)?, colour }))
 }
 
 /// A line of words: a number and a name; what follows it, where that is three numbers or four, is the
 /// colour of FreeSurfer.
-fn spaced(line: &str) -> Option<(i32, String)> {
+fn spaced(line: &str) -> Option<(i32, Entry)> {
     let mut words: Vec<&str> = line.split_whitespace().collect();
     let label = words.first()?.parse().ok()?;
     words.remove(0);
     let numbers = words.iter().rev().take_while(|w| w.parse::<f64>().is_ok()).count();
+    let mut rgb = None;
     if numbers >= 3 && words.len() > numbers.min(4) {
-        words.truncate(words.len() - numbers.min(4));
+        let last = words.split_off(words.len() - numbers.min(4));
+        rgb = last.get(..3).and_then(colour);
     }
-    Some((label, cleaned(&words.join(" "))?))
+    Some((label, Entry { name: cleaned(&words.join(" "))?, colour: rgb }))
 }
 
 /// Whether a sign stands between the values of nearly all lines.
@@ -216,7 +259,8 @@ fn separated(
     for &(line, text) in &lines[usize::from(has_header)..] {
         let values = values(text);
         let value = |i: usize| values.get(i).map(String::as_str).unwrap_or_default();
-        let one = whole(value(number)).zip(cleaned(value(name)));
+        let entry = cleaned(value(name)).map(|name| Entry { name, colour: None });
+        let one = whole(value(number)).zip(entry);
         names.add(line, one)?;
     }
     Ok(())

@@ -16,6 +16,7 @@ use voxalign_population::PopulationError;
 use voxalign_register::RegisterError;
 use voxalign_register::compare::CompareError;
 use voxalign_report::ReportError;
+use voxalign_segment::SegmentError;
 
 /// A job that did not do its work. What is said of options is data: [`text`](Self::text) has them as parts.
 #[derive(Debug, Error)]
@@ -343,6 +344,17 @@ impl From<ElasticityError> for Error {
         match error {
             ElasticityError::OutOfMemory(refused) => refused.into(),
             ElasticityError::Image(error) => error.into(),
+            _ => Error::Input(error.to_string().into()),
+        }
+    }
+}
+
+impl From<SegmentError> for Error {
+    fn from(error: SegmentError) -> Self {
+        match error {
+            SegmentError::Stopped => Error::Stopped,
+            SegmentError::OutOfMemory(refused) => refused.into(),
+            SegmentError::Length { .. } => Error::Internal(error.to_string()),
             _ => Error::Input(error.to_string().into()),
         }
     }

@@ -10,6 +10,7 @@
 //! | [`stack`] | the mean, extremes, variance or product of many images, or one image of each |
 //! | [`drr`] | X-ray images of a CT, simulated |
 //! | [`pose`] | the rigid pose of a CT by X-ray images of it |
+//! | [`segment`] | regions of an image, by fronts that move: level sets |
 //! | [`surface`] | the surface of labels or of an image at a level |
 //! | [`apply`] | an image, a label map, points or a mesh, carried through transforms |
 //! | [`invert`], [`compose`] | the inverse of a transform, several transforms as one |
@@ -60,6 +61,7 @@ pub mod projection;
 mod remedy;
 mod role;
 mod run;
+pub mod segment;
 pub mod stack;
 mod staged;
 pub mod surface;

@@ -49,7 +49,7 @@ pub struct MachineOptions {
     /// Device to compute on [default: VOXALIGN_DEVICE, else auto]
     ///
     /// `cpu`, `cuda` (the first GPU that can be used), `cuda:N`, or `auto`: for affine, deform,
-    /// atlas, pose and demo `cuda` where there is a usable GPU, else `cpu`; for apply, drr, stack, surface and bench
+    /// atlas, pose and demo `cuda` where there is a usable GPU, else `cpu`; for apply, drr, segment, stack, surface and bench
     /// always `cpu`, as starting a GPU takes longer than their work. The environment variable VOXALIGN_DEVICE
     /// sets the default; `voxalign devices` lists what there is.
     #[cfg_attr(feature = "clap", arg(long, value_name = "auto|cpu|cuda|cuda:N"))]

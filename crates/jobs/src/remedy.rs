@@ -12,11 +12,12 @@ pub(crate) enum Speaker {
     Atlas,
     Pose,
     Surface,
+    Segment,
 }
 
 /// What helps, as a job says it.
 pub(crate) fn words(remedy: Remedy, speaker: Speaker) -> Text {
-    use Speaker::{Affine, Atlas, Deform, Elastic, Pose, Surface};
+    use Speaker::{Affine, Atlas, Deform, Elastic, Pose, Segment, Surface};
     match (remedy, speaker) {
         (Remedy::OtherSimilarity, Affine) => {
             text!(
@@ -171,6 +172,29 @@ pub(crate) fn words(remedy: Remedy, speaker: Speaker) -> Text {
             text!(
                 "parts of the surface lie on each other: give another `smoothing`, a `sigma` of about a voxel, or more \
              `triangles`"
+            )
+        }
+        (Remedy::OtherFront, Segment) => {
+            text!(
+                "the front vanished or took in the whole image: check which side is the object (`object`, `object_classes`, the signs of `speed` \
+             and `pressure`), give a smaller `curvature` or `smooth`, or another `init`"
+            )
+        }
+        (Remedy::MoreIterations, Segment) => {
+            text!(
+                "the front had not come to rest: give more `iterations`, leave `iterations` out, or give smaller shapes by `init_size`"
+            )
+        }
+        (Remedy::OtherForce, Segment) => {
+            text!(
+                "the front is not where the image has an edge, or the regions hardly differ: look at the pictures, try another `force`, more `regions` or `classes`, or a \
+             `prior_mask` around what matters"
+            )
+        }
+        (Remedy::StartDecides, Segment) => {
+            text!(
+                "another start led to another result: say which region is the object by `object` or `object_classes`, or start from a mask near it by \
+             `init = mask`"
             )
         }
         (remedy, _) => remedy.summary().into(),

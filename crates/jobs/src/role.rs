@@ -30,6 +30,12 @@ pub(crate) enum Role {
     Channel,
     /// What counts of a subject.
     Mask,
+    /// What a dense start is kept to.
+    PriorMask,
+    /// The set that a front starts from.
+    InitialMask,
+    /// How fast a front moves outwards in each voxel.
+    Speed,
     /// Labels of a subject.
     Labels,
     /// The names of labels.

@@ -241,6 +241,22 @@ limits! {
         /// which takes tips off.
         all_of_it: [f64; 2] = [1.0, 2.0],
     }
+
+    /// Bounds on a segmentation. They are provisional: no right and wrong results have been counted yet.
+    SegmentLimits, SEGMENT {
+        /// The range of the part of the image that is inside, where a dense start can find anything.
+        part: (f64, f64) = (1e-4, 0.9),
+        /// The least Dice of the result and that of a start which is moved by half the distance of its shapes: of 47 right results 0.946 and more, of
+        /// white noise mostly 0.85 and less.
+        agreement: f64 = 0.93,
+        /// The least contrast at voxels that the front has not seen, in standard deviations: white noise has next to none.
+        held_out: f64 = 0.9,
+        /// The least part of the step between both sides that lies next to the front: ramps and smooth fields have 0.36 and less, edges of right
+        /// results 0.39 and more.
+        share: f64 = 0.4,
+        /// The part of the variance between both sides from which on the second is enough for that, as of blurred images.
+        blurred: (f64, f64) = (0.78, 0.25),
+    }
 }
 
 /// How the leads of an alignment make one number, its agreement: [`Evidence::leads`](crate::evidence::Evidence::leads)
@@ -259,7 +275,7 @@ const CHOSEN_ON: &str = "affine maps: 574 right and 633 wrong ones of brains, he
                          279 right and 277 wrong ones of the same, and those of earlier tables (hippocampi, slices of \
                          brains, brains at 2 mm, T1 with T2, CT, EPI and grey matter); 28 right and 62 wrong lists of \
                          landmarks; atlases: 19 of right subjects, 7 with a wrong one; poses: two of each kind of a head and a chest, \
-                         and a wrist; surfaces: 277 labels of brains; docs/accuracy.md and docs/surface.md have the values";
+                         and a wrist; surfaces: 277 labels of brains; segmentations: none yet; docs/accuracy.md and docs/surface.md have the values";
 
 /// All bounds, as records have them; those that a record of an earlier program lacks are the present ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -285,6 +301,8 @@ pub struct Limits {
     pub track: TrackLimits,
     /// Of surfaces.
     pub surface: SurfaceLimits,
+    /// Of segmentations.
+    pub segment: SegmentLimits,
     /// The data that they were chosen on.
     pub chosen_on: String,
 }
@@ -302,6 +320,7 @@ impl Default for Limits {
             pose: POSE,
             track: TRACK,
             surface: SURFACE,
+            segment: SEGMENT,
             chosen_on: CHOSEN_ON.to_owned(),
         }
     }

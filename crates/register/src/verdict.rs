@@ -67,6 +67,14 @@ pub enum Remedy {
     OtherRotation,
     /// the images fit better mirrored or swapped: check that each image belongs to its view, and that none is mirrored.
     OtherImages,
+    /// the front vanished or took in the whole image: check which side is the object, start elsewhere, or weigh the curvature less.
+    OtherFront,
+    /// the front had not come to rest: allow more iterations, or begin with smaller shapes.
+    MoreIterations,
+    /// the front is not on an edge of the image: look at the pictures, and try another force, more classes or another start.
+    OtherForce,
+    /// another start led to another result: say which region is the object, or begin nearer to it.
+    StartDecides,
 }
 
 /// One thing that was checked.

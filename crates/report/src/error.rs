@@ -65,6 +65,48 @@ pub enum ReportError {
         /// The encoder's message.
         source: png::EncodingError,
     },
+    /// A frame of an animation has another size than the animation.
+    #[error(
+        "frame {number} of the animation has {found} bytes instead of {expected}; give frames of one size"
+    )]
+    Frame {
+        /// Its number, from 0.
+        number: usize,
+        /// The bytes of a frame.
+        expected: usize,
+        /// Those that were given.
+        found: usize,
+    },
+    /// An animation has other frames than were said.
+    #[error(
+        "the animation has {found} frames instead of {expected}; give as many as were said, and one at least"
+    )]
+    Frames {
+        /// How many were said.
+        expected: usize,
+        /// How many there are.
+        found: usize,
+    },
+    /// A frame is shown for too long.
+    #[error("a frame of the animation cannot be shown for {ms} ms; give 65535 ms at most")]
+    FrameTime {
+        /// Milliseconds.
+        ms: u32,
+    },
+    /// A palette without colours or with too many, or a pixel with the number of none of them.
+    #[error(
+        "the palette of the animation has {colours} colours{}; give 1 to 256, and numbers from 0 below theirs",
+        .number.map_or_else(String::new, |n| format!(", and a pixel has the number {n}"))
+    )]
+    Palette {
+        /// How many colours there are.
+        colours: usize,
+        /// The number of a pixel.
+        number: Option<u8>,
+    },
+    /// What takes a picture takes no more.
+    #[error("the picture cannot be written: {0}")]
+    Sink(#[source] std::io::Error),
 }
 
 /// Result with [`ReportError`].

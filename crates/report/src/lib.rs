@@ -5,7 +5,7 @@
 //! record and its images that opens offline in any browser, [`deform::render`] one of a deformable
 //! registration, [`elastic::render`] one of an elastic body, [`slices::render`] one of a volume and slices, [`stream::render`] one of a sequence that a body follows, [`atlas::render`] one of an atlas, [`regression::render`] and [`stability::render`] ones of
 //! many atlases, [`drr::render`] one of simulated X-ray images, [`pose::render`] one of the pose of a CT by X-ray
-//! images, [`surface::render`] one of a surface, [`surfaces::render`] one of many, [`meshes`] are figures of surfaces and curves, [`bench::render`], [`curves::render`] and [`timeline::render`] pages of measurements.
+//! images, [`segment::render`] one of a segmentation, [`surface::render`] one of a surface, [`surfaces::render`] one of many, [`meshes`] are figures of surfaces and curves, [`bench::render`], [`curves::render`] and [`timeline::render`] pages of measurements.
 //!
 //! Nothing is written here: records and pages are text. The same input gives the same bytes. Images of
 //! a report are on the grid of the fixed image; resampling them is the caller's work. In records
@@ -61,6 +61,7 @@ pub mod record;
 mod table;
 mod text;
 
+pub use draw::fronts::{Fronts, Rgb};
 pub use draw::meshes;
 pub use draw::slices::MiddleSlices;
 pub use draw::studio::Images;
@@ -73,6 +74,7 @@ pub use page::deform::{self, DeformReport};
 pub use page::drr::{self, DrrReport};
 pub use page::elastic::{self, ElasticReport};
 pub use page::pose::{self, PosePictures, PoseReport};
+pub use page::segment::{self, SegmentReport};
 pub use page::slices::{self, SlicePictures, SlicesReport};
 pub use page::surface::{self, SurfaceReport};
 pub use page::{bench, curves, regression, stability, stream, surfaces, timeline, track};
@@ -86,6 +88,7 @@ pub use record::elastic::{ElasticRecord, MaterialRecord, SliceRecord, StepPartRe
 pub use record::labels::{self, LabelRecord};
 pub use record::pose::{PoseRecord, PoseViewRecord};
 pub use record::regression::RegressionRecord;
+pub use record::segment::{SegmentFound, SegmentRecord};
 pub use record::stability::StabilityRecord;
 pub use record::stack::{self, StackRecord};
 pub use record::stream::{StreamFrameRecord, StreamRecord};

@@ -2,6 +2,7 @@
 
 use crate::lattice::Neighbourhood;
 use thiserror::Error;
+use voxalign_compute::ComputeError;
 use voxalign_image::memory::OutOfMemory;
 
 /// What can be wrong with an image, a start or a parameter.
@@ -87,9 +88,15 @@ pub enum SegmentError {
         /// The most that can be.
         most: usize,
     },
+    /// Whoever watches the evolution asked for its end.
+    #[error("stopped")]
+    Stopped,
     /// Memory was refused.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
+    /// What a device refused, or what failed on it.
+    #[error(transparent)]
+    Compute(#[from] ComputeError),
 }
 
 /// Result with [`SegmentError`].

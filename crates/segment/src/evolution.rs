@@ -30,6 +30,22 @@ pub struct Smoothing {
     pub sigma: f64,
 }
 
+impl Smoothing {
+    /// Refuses numbers of iterations that cannot be.
+    pub(crate) fn check(&self) -> Result<()> {
+        let remedy = "give a number of at least 1";
+        for (name, value) in [
+            ("the number of iterations between smoothing", self.every),
+            ("the number of iterations of smoothing", self.iterations),
+        ] {
+            if value == 0 {
+                return Err(SegmentError::Parameter { name, value: 0.0, remedy });
+            }
+        }
+        Ok(())
+    }
+}
+
 /// How a front evolves.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
@@ -237,15 +253,7 @@ impl Smoother {
         let Some(smoothing) = options.smoothing else {
             return Ok(Self { options: None, iterations: 0 });
         };
-        let remedy = "give a number of at least 1";
-        for (name, value) in [
-            ("the number of iterations between smoothing", smoothing.every),
-            ("the number of iterations of smoothing", smoothing.iterations),
-        ] {
-            if value == 0 {
-                return Err(SegmentError::Parameter { name, value: 0.0, remedy });
-            }
-        }
+        smoothing.check()?;
         let gaussian = Gaussian::new(lattice, smoothing.sigma, options.spacing)?;
         Ok(Self { options: Some((smoothing, gaussian)), iterations: 0 })
     }

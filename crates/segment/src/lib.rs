@@ -1,4 +1,4 @@
-//! Fast level sets with dense initial conditions, on the host in double precision: the plain forms that faster ones are held against.
+//! Fast level sets with dense initial conditions: on the host in double precision, the plain forms that faster ones are held against, and on devices.
 //!
 //! A front between two sets of points moves by the sign of a force: points outside that the force draws in are switched, then points inside that it
 //! draws out (Y. Shi and W. Karl, IEEE Transactions on Image Processing 17, 2008). Where it begins from many small shapes all over the image it
@@ -18,6 +18,9 @@
 //! | [`equation`] | the differential equation, solved on the grid, for comparison |
 //! | [`partition`] | several regions at once |
 //! | [`bounds`] | how many iterations a start can need |
+//! | [`device`] | the same evolutions on a device, by tiles or by words |
+//! | [`tidy`] | parts and holes of a finished set |
+//! | [`evidence`] | what an image says about a finished set, whatever force found it |
 //!
 //! Sets have one `bool` a point, images one `f32`, x fastest. Results depend neither on the order of lists nor on the run.
 //!
@@ -66,8 +69,10 @@
 
 pub mod bounds;
 pub mod cells;
+pub mod device;
 pub mod equation;
 pub mod error;
+pub mod evidence;
 pub mod evolution;
 pub mod force;
 pub mod front;
@@ -76,10 +81,12 @@ pub mod lattice;
 pub mod mixture;
 pub mod partition;
 pub mod start;
+pub mod tidy;
 
 pub use bounds::Bounds;
 pub use equation::{Equation, Steps};
 pub use error::{Result, SegmentError};
+pub use evidence::{Evidence, HeldOut, dice, two_means, without_odd};
 pub use evolution::{Ending, Evolution, Limit, Options, Smoothing, State};
 pub use force::{
     ChanVese, EdgeStop, Edges, Force, GeodesicRegions, MeanCurvature, Object, Speed, Terms,
@@ -89,7 +96,7 @@ pub use gaussian::Gaussian;
 pub use lattice::{Lattice, Neighbourhood};
 pub use mixture::{Component, Mixture};
 pub use partition::{Likelihoods, MeanIntensities, Partition, PartitionOptions, Scores, patchwork};
-pub use start::{Shape, chessboard, dense, single, within};
+pub use start::{Shape, chessboard, dense, shifted, single, single_of, within};
 
 #[cfg(test)]
 mod tests {

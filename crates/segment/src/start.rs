@@ -45,7 +45,23 @@ impl Shape {
 /// # Errors
 /// [`SegmentError::Parameter`] for a size that is not above 0, or a centre that is not a number, [`SegmentError::OutOfMemory`].
 pub fn single(lattice: &Lattice, shape: Shape, centre: [f64; 3], size: f64) -> Result<Vec<bool>> {
-    above("the size of the shape", size, 0.0, "give a number of points above 0")?;
+    single_of(lattice, shape, centre, [size; 3])
+}
+
+/// The same with a diameter or side for each axis, in points: a ball of an image whose points are not equally far apart along all axes. That
+/// across an image of one plane is not looked at.
+///
+/// # Errors
+/// As [`single`].
+pub fn single_of(
+    lattice: &Lattice,
+    shape: Shape,
+    centre: [f64; 3],
+    sizes: [f64; 3],
+) -> Result<Vec<bool>> {
+    for size in &sizes[..lattice.dimension()] {
+        above("the size of the shape", *size, 0.0, "give a number of points above 0")?;
+    }
     for value in centre {
         if !value.is_finite() {
             let (name, remedy) = ("the centre of the shape", "give numbers of points");
@@ -54,10 +70,12 @@ pub fn single(lattice: &Lattice, shape: Shape, centre: [f64; 3], size: f64) -> R
     }
     let is_inside = |point| {
         let place = lattice.place(point);
-        // An image of one plane has no extent across it.
-        let of =
-            |a: usize| if lattice.is_2d() && a == 2 { 0.0 } else { place[a] as f64 - centre[a] };
-        shape.has(std::array::from_fn(of), size)
+        // An image of one plane has no extent across it. Lengths are brought to those of the first axis.
+        let of = |a: usize| match lattice.is_2d() && a == 2 {
+            true => 0.0,
+            false => (place[a] as f64 - centre[a]) * (sizes[0] / sizes[a]),
+        };
+        shape.has(std::array::from_fn(of), sizes[0])
     };
     Ok(memory::collected((0..lattice.len()).map(is_inside))?)
 }
@@ -113,6 +131,34 @@ pub fn chessboard(lattice: &Lattice, side: usize) -> Result<Vec<bool>> {
         sum.is_multiple_of(2)
     };
     Ok(memory::collected((0..lattice.len()).map(is_inside))?)
+}
+
+/// A start whose pattern is moved by so many points towards the first one along each axis: `make` gives the start of a lattice that is larger by
+/// `period` points, after which the pattern repeats, and that is cut.
+///
+/// # Errors
+/// Of `make`; [`SegmentError::Dims`], [`SegmentError::Length`], [`SegmentError::OutOfMemory`].
+pub fn shifted<T: Copy>(
+    lattice: &Lattice,
+    period: usize,
+    by: usize,
+    make: impl Fn(&Lattice) -> Result<Vec<T>>,
+) -> Result<Vec<T>> {
+    let axes = lattice.dimension();
+    let dims = lattice.dims();
+    let grown = std::array::from_fn(|a| match a < axes {
+        true => dims[a].saturating_add(period),
+        false => dims[a],
+    });
+    let large = Lattice::new(grown, lattice.neighbourhood())?;
+    let all = make(&large)?;
+    same_length("the start", all.len(), large.len())?;
+    let by = by.min(period);
+    let of = |point| {
+        let place = lattice.place(point);
+        all[large.point(std::array::from_fn(|a| if a < axes { place[a] + by } else { place[a] }))]
+    };
+    Ok(memory::collected((0..lattice.len()).map(of))?)
 }
 
 /// What of a start is within a mask that is known before (figure 3.4c).
@@ -201,6 +247,36 @@ mod tests {
         let cubes = Lattice::new([8, 8, 8], Neighbourhood::Six).unwrap();
         let bounds = Bounds::of(&cubes, &chessboard(&cubes, 2).unwrap()).unwrap();
         assert_eq!((bounds.max_region_size, bounds.max_region_diameter), (8, 4));
+    }
+
+    #[test]
+    fn patterns_are_moved() {
+        let lattice = Lattice::new([9, 8, 1], Neighbourhood::Four).unwrap();
+        let board = |l: &Lattice| chessboard(l, 2);
+        let moved = shifted(&lattice, 4, 1, board).unwrap();
+        let at = |set: &[bool], x, y| set[lattice.point([x, y, 0])];
+        let original = board(&lattice).unwrap();
+        for (x, y) in (0..8).flat_map(|x| (0..7).map(move |y| (x, y))) {
+            assert_eq!(at(&moved, x, y), at(&original, x + 1, y + 1));
+        }
+        // Shapes of any number, as they lie symmetrically in the larger lattice.
+        let balls = |l: &Lattice| dense(l, Shape::Box, 2.0, 4.0);
+        let (original, moved) = (balls(&lattice).unwrap(), shifted(&lattice, 4, 2, balls).unwrap());
+        for (x, y) in (0..7).flat_map(|x| (0..6).map(move |y| (x, y))) {
+            assert_eq!(at(&moved, x, y), at(&original, x + 2, y + 2), "{x} {y}");
+        }
+    }
+
+    #[test]
+    fn sizes_may_differ_along_axes() {
+        let lattice = Lattice::new([21, 21, 11], Neighbourhood::Six).unwrap();
+        let centre = [10.0, 10.0, 5.0];
+        let ball = single_of(&lattice, Shape::Ball, centre, [16.0, 16.0, 8.0]).unwrap();
+        let is = |x, y, z| ball[lattice.point([x, y, z])];
+        assert!(is(18, 10, 5) && !is(19, 10, 5) && is(10, 10, 9) && !is(10, 10, 10));
+        assert!(single_of(&lattice, Shape::Ball, centre, [16.0, 16.0, 0.0]).is_err());
+        let flat = Lattice::new([9, 9, 1], Neighbourhood::Four).unwrap();
+        assert!(single_of(&flat, Shape::Box, [4.0; 3], [4.0, 4.0, 0.0]).is_ok());
     }
 
     #[test]

@@ -17,8 +17,8 @@
 //!
 //! | what | where |
 //! |---|---|
-//! | jobs, from files to a judged and recorded result | [`affine`], [`deform`], [`elastic`], [`anatomy`], [`atlas`], [`drr`], [`pose`], [`stack`], [`surface`] |
-//! | the same of images in memory | [`affine::register`], [`deform::register`], [`elastic::register`] |
+//! | jobs, from files to a judged and recorded result | [`affine`], [`deform`], [`elastic`], [`anatomy`], [`atlas`], [`drr`], [`pose`], [`segment`], [`stack`], [`surface`] |
+//! | the same of images in memory | [`affine::register`], [`deform::register`], [`elastic::register`], [`segment::segment`], [`surface::make`] |
 //! | files through transforms, inverted and joined transforms, scores, other formats, what files hold | [`apply`], [`invert`], [`compose`], [`compare`], [`convert`], [`info`] |
 //! | the same of what is in memory | [`apply::image`], [`apply::labels`], [`chain`], [`register::compare`], [`info::of_mesh`] and others |
 //! | images, grids, transforms, points, meshes | [`image`] |
@@ -28,6 +28,7 @@
 //! | many images: streams and atlases | [`population`] |
 //! | devices and operators | [`compute`] |
 //! | meshes of tetrahedra, and elastic bodies of them | [`elasticity`] |
+//! | level sets: fronts, forces, starts and bounds | [`level_sets`] |
 //! | isosurfaces, their smoothing, decimation and figures | [`surfaces`] |
 //! | records and reports | [`report`] |
 //!
@@ -40,6 +41,7 @@ pub use voxalign_io as io;
 pub use voxalign_population as population;
 pub use voxalign_register as register;
 pub use voxalign_report as report;
+pub use voxalign_segment as level_sets;
 pub use voxalign_surface as surfaces;
 
 pub use voxalign_compute::comm::Communicator;
@@ -49,7 +51,8 @@ pub use voxalign_jobs::machine::{Auto, Machine, MachineOptions};
 pub use voxalign_jobs::{
     Caller, Done, Error, Job, Level, Listener, Plan, Read, Reads, Result, Silent, affine, anatomy,
     apply, atlas, carry, chain, check, compare, compose, convert, deform, demo, drr, elastic,
-    files, info, invert, list, machine, options, pair, pose, projection, stack, surface, team,
+    files, info, invert, list, machine, options, pair, pose, projection, segment, stack, surface,
+    team,
 };
 pub use voxalign_options::{Chosen, Given, OptionError, Text};
 pub use voxalign_register::carry::{PointMap, Step};

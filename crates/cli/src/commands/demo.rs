@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use voxalign_compute::comm::Communicator;
 use voxalign_jobs::Job as _;
 use voxalign_jobs::affine::Job;
-use voxalign_jobs::demo::{Pair, SHIFT, TURN, anatomy, elastic, sections, xray};
+use voxalign_jobs::demo::{Pair, SHIFT, TURN, anatomy, elastic, sections, segment, xray};
 use voxalign_jobs::machine::{Auto, Machine};
 use voxalign_jobs::options::{OutputOptions, refuse};
 use voxalign_jobs::team;
@@ -41,13 +41,17 @@ the true displacement, results in DIR as by `voxalign elastic`.
 side, one of them turned by 14 degrees, stretched and shifted. It registers them in blocks, as
 `voxalign affine` does with --distributed auto, on all GPUs of this machine or on its CPU, and prints
 how far the corners are from where they belong: inputs in DIR/inputs as OME-Zarr, for other strategies
-and for mpirun, too.")]
+and for mpirun, too.
+
+`voxalign demo segment` finds the white matter of the template by a mixture of intensities and a front, and
+prints how well it agrees with the template's own map of tissues: the T1 image and that map in DIR/inputs,
+results in DIR as by `voxalign segment`.")]
 pub(crate) struct DemoArgs {
     /// What to show [default: the pair of brains]
     #[arg(value_enum, value_name = "WHAT")]
     what: Option<What>,
     /// Folder for inputs and results [default: voxalign-demo, voxalign-demo-drr, voxalign-demo-anatomy,
-    /// voxalign-demo-elastic or voxalign-demo-sections]
+    /// voxalign-demo-elastic, voxalign-demo-sections or voxalign-demo-segment]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Pixels of a side of sections; 65536 takes some 12 GB of disk space [default: 4096]
@@ -70,11 +74,13 @@ enum What {
     Elastic,
     /// Two sections that may be larger than memory
     Sections,
+    /// The white matter of a brain
+    Segment,
 }
 
 /// Writes the inputs and registers them.
 pub(crate) fn run(args: DemoArgs) -> Result<Outcome, Failure> {
-    if args.what == Some(What::Drr) {
+    if matches!(args.what, Some(What::Drr | What::Segment)) {
         let is_for = "the pairs of brains";
         refuse(args.written.interpolation.is_some(), "interpolation", is_for)?;
         refuse(args.written.outside.is_some(), "outside", is_for)?;
@@ -99,6 +105,7 @@ pub(crate) fn run(args: DemoArgs) -> Result<Outcome, Failure> {
         Some(What::Anatomy) => "voxalign-demo-anatomy",
         Some(What::Elastic) => "voxalign-demo-elastic",
         Some(What::Sections) => "voxalign-demo-sections",
+        Some(What::Segment) => "voxalign-demo-segment",
     };
     let folder = args.output.clone().unwrap_or_else(|| usual.into());
     let inputs = folder.join("inputs");
@@ -108,6 +115,7 @@ pub(crate) fn run(args: DemoArgs) -> Result<Outcome, Failure> {
         Some(What::Anatomy) => anatomies(args, &machine, &folder, &inputs),
         Some(What::Elastic) => breast(args, &machine, &folder, &inputs),
         Some(What::Sections) => two_sections(args, &machine, &folder, &inputs),
+        Some(What::Segment) => white_matter(args, &machine, &folder, &inputs),
         None => brains(args, &machine, &folder, &inputs),
     };
     if done.is_err() && is_new[0] {
@@ -211,6 +219,33 @@ fn breast(
                 error.mean, error.most
             ));
         }
+    })
+}
+
+/// The white matter of the template.
+fn white_matter(
+    args: DemoArgs,
+    machine: &Machine,
+    folder: &Path,
+    inputs: &Path,
+) -> Result<Outcome, Failure> {
+    let (printer, talk) = (args.run.printer(), args.run.talk());
+    let mut job = segment::write(inputs, folder, &printer)?;
+    job.options.report = args.written.report;
+    if talk > Talk::Quiet {
+        output::line("the T1 template of the ICBM, and the map of its tissues");
+        output::line(&format!(
+            "a mixture of {} Gaussians is fitted to the intensities; the brightest is white matter",
+            segment::CLASSES
+        ));
+    }
+    let done = job.run(machine, &caller("demo", None), &printer);
+    printer.finish();
+    let done = done?;
+    let dice = segment::agreement(folder)?;
+    tables::tell(&done, (false, talk), |record, folder| {
+        tables::segment(record, folder);
+        output::line(&format!("Dice with the white matter of the map of tissues: {dice:.3}"));
     })
 }
 

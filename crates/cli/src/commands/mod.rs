@@ -19,6 +19,7 @@ mod invert;
 mod job;
 mod man;
 mod pose;
+mod segment;
 mod stack;
 mod surface;
 
@@ -124,6 +125,13 @@ commands! {
         override_usage = "voxalign pose [OPTIONS] <CT> [XRAY]... -o <DIR>"
     )]
     pose Pose(PoseArgs) "Find the rigid pose of a CT from X-ray images of it (2D-3D registration)",
+    #[command(
+        after_help = segment::EXAMPLES,
+        args_override_self = true,
+        arg_required_else_help = true,
+        override_usage = "voxalign segment [OPTIONS] <IMAGE> -o <DIR>"
+    )]
+    segment Segment(SegmentArgs) "Divide an image into regions by fronts that move (level sets)",
     demo Demo(DemoArgs) "Register a real pair of brains that comes with the program",
     apply Apply(ApplyArgs) "Apply transforms to an image, a label map or points",
     invert Invert(InvertArgs) "Write the inverse of a transform",

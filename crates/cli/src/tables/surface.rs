@@ -96,7 +96,7 @@ pub(crate) fn surfaces(record: &SurfacesRecord, path: &Path) {
 }
 
 /// What the verdict says, and what it was found on.
-fn judged(verdict: &Verdict, device: &str) {
+pub(super) fn judged(verdict: &Verdict, device: &str) {
     for remark in &verdict.remarks {
         output::line(&format!("remark: {remark}"));
     }

@@ -31,6 +31,8 @@ mod memory_pose;
 mod pose;
 #[path = "../../../voxalign/examples/regress.rs"]
 mod regress;
+#[path = "../../../voxalign/examples/segment.rs"]
+mod segment;
 #[path = "../../../voxalign/examples/stack.rs"]
 mod stack;
 #[path = "../../../voxalign/examples/surface.rs"]
@@ -207,6 +209,21 @@ fn surfaces() {
     let image = read_volume(&labels).unwrap();
     let said = of(Voxels::Image(&image)).unwrap_err().to_string();
     assert!(said.contains("give a `level`"), "{said}");
+}
+
+#[test]
+fn segmentations() {
+    let place = Place::new();
+    place.pair();
+    let image = text(&place, "fixed.nii.gz");
+    let (good, volume) = segment::file(&image, &text(&place, "a")).unwrap();
+    assert!(volume > 0.0);
+    let line = "segment fixed.nii.gz --force geodesic-regions --classes 4 --object-classes 3,4 --smallest-island 100 -o b";
+    place.line(line).expect(i32::from(!good));
+    assert_eq!(same(&place.path("a"), &place.path("b")), good);
+    let labels = voxalign_io::image::read_labels(place.path("a/labels.nii.gz")).unwrap();
+    let found = segment::labels(&read_volume(&image).unwrap()).unwrap();
+    assert!(found == labels.data());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::common::Place;
 
-pub(crate) const COMMANDS: [&str; 20] = [
+pub(crate) const COMMANDS: [&str; 21] = [
     "affine",
     "deform",
     "elastic",
@@ -10,6 +10,7 @@ pub(crate) const COMMANDS: [&str; 20] = [
     "atlas",
     "drr",
     "pose",
+    "segment",
     "demo",
     "apply",
     "invert",
@@ -45,6 +46,7 @@ fn every_command_has_help() {
         "anatomy",
         "drr",
         "pose",
+        "segment",
         "apply",
         "invert",
         "compose",
@@ -123,8 +125,8 @@ fn the_commands_that_compute_have_a_device() {
     for command in COMMANDS {
         let help = place.run(&[command, "--help"]).expect(0).out;
         let computes = [
-            "affine", "deform", "elastic", "anatomy", "atlas", "drr", "pose", "demo", "apply",
-            "stack", "surface", "bench",
+            "affine", "deform", "elastic", "anatomy", "atlas", "drr", "pose", "segment", "demo",
+            "apply", "stack", "surface", "bench",
         ];
         let computes = computes.contains(&command);
         assert_eq!(help.contains("--device <auto|cpu|cuda|cuda:N>"), computes, "{command}");

@@ -45,6 +45,8 @@ mod projection;
 mod records;
 mod regress;
 mod runs;
+mod segment;
+mod segment_input;
 mod shell;
 mod stability;
 mod stack;

@@ -172,6 +172,7 @@ fn make(place: &Place, name: &str) {
             "pose" => {
                 "ct = 'ct.nii.gz'\nxrays = ['front.png', 'side.png']\ngeometry = ['views.toml']\n"
             }
+            "segment" => "force = 'geodesic-regions'\n",
             "surface" => "label = [47]\n",
             _ => "fixed = 'template.nii.gz'\nmoving = 'scan.nii.gz'\n",
         };
@@ -433,8 +434,10 @@ fn every_command_that_is_shown_runs() {
         if let Some(scratch) = scratch {
             *scratch = ".".to_owned();
         }
-        let job = ["affine", "deform", "elastic", "anatomy", "atlas", "drr", "pose", "surface"]
-            .contains(&words[0].as_str());
+        let job = [
+            "affine", "deform", "elastic", "anatomy", "atlas", "drr", "pose", "segment", "surface",
+        ]
+        .contains(&words[0].as_str());
         if job && !words.iter().any(|w| w == "--dry-run") {
             words.push("--dry-run".to_owned());
         }

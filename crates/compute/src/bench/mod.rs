@@ -12,6 +12,7 @@ pub mod explore;
 mod filter;
 mod flow;
 mod fourier;
+mod front;
 mod histogram;
 mod joint;
 mod pairwise;
@@ -329,6 +330,7 @@ families! {
     filter: 32,
     flow: 40,
     fourier: 14,
+    front: 8,
     histogram: 12,
     joint: 8,
     pairwise: 4,

@@ -27,6 +27,7 @@ mod elementwise;
 mod filter;
 mod flow;
 pub(crate) mod fourier;
+mod front;
 pub mod histogram;
 mod joint;
 mod lines;

@@ -38,6 +38,7 @@ mod elementwise;
 mod filter;
 mod flow;
 mod fourier;
+mod front;
 mod histogram;
 mod joint;
 mod pairwise;

@@ -8,6 +8,7 @@
 //! | [`Stencil`] | gradient, divergence, Laplacian, Jacobian determinant |
 //! | [`Filter`] | Gaussians and means over boxes |
 //! | [`Fourier`] | real transforms and sine transforms of any size |
+//! | [`Front`] | level-set fronts: tiles that can change, signs of forces, iterations of tiles and of whole sets |
 //! | [`Elastic`] | the elastic operator: products, relaxation, its inverse in frequencies |
 //! | [`Flow`] | steps along velocities, inverses and norms of displacement fields, forces |
 //! | [`Similarity`] | local correlation and joint histograms of two images on one grid, with derivatives |
@@ -57,6 +58,7 @@ pub mod expression;
 pub mod filter;
 pub mod flow;
 pub mod fourier;
+pub mod front;
 pub(crate) mod functions;
 pub mod histogram;
 pub mod joint;
@@ -80,6 +82,7 @@ pub use elementwise::Elementwise;
 pub use filter::Filter;
 pub use flow::Flow;
 pub use fourier::Fourier;
+pub use front::Front;
 pub use histogram::Histogram;
 pub use joint::Joint;
 pub use pairwise::Pairwise;

@@ -34,6 +34,7 @@ files! {
     stencil: "stencil/stencil.cu";
     filter: "filter/filter.cu", "filter/recursive.cu", "filter/smooth.cu";
     fourier: "fourier/fourier.cu";
+    front: "front/front.cu", "front/signs.cu";
     elastic: "elastic/elastic.cu";
     flow: "flow/flow.cu", "flow/force.cu", "flow/force_at.cu", "flow/halves.cu", "flow/norms.cu";
     similarity: "similarity/correlation.cu", "similarity/means.cu", "similarity/pair.cu";

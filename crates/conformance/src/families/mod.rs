@@ -6,6 +6,7 @@ pub(crate) mod elementwise;
 pub(crate) mod filter;
 pub(crate) mod flow;
 pub(crate) mod fourier;
+pub(crate) mod front;
 pub(crate) mod histogram;
 pub(crate) mod host;
 pub(crate) mod joint;

@@ -73,12 +73,14 @@ const POINTS: [&str; 7] = [
     "MNI Tag Point File\nVolumes = 2;\n% c\n\nPoints =\n 1 2 3 4 5 6 0 -1 -1 \"nose\"\n -7 8 9 10 11 12;\n",
 ];
 
-const NAMES: [&str; 4] = [
+const NAMES: [&str; 5] = [
     "#No. Label Name: R G B A\n\n0  Unknown  0 0 0 0\n17  Left-Hippocampus  220 216 20 0\n",
     "# ITK-SnAP Label Description File\n    0     0    0    0        0  0  0    \"Clear Label\"\n   17   220  216   20        1  1  1    \"Left \
      Hippocampus\"\n",
     "number,name,colour\r\n17,\"Left, \"\"hippocampus\"\"\",red\r\n-3,b,\r\n",
     "\u{feff}label\tname\n4\tThird ventricle\n5\tb\n",
+    "NRRD0004\ntype: uchar\nSegment0_ID:=Segment_1\nSegment0_Name:=cyst \\\\ a\nSegment0_Color:=0.5 0 1\n\
+     Segment0_LabelValue:=1\nSegment0_Layer:=0\n\n\0",
 ];
 
 const VIEWS: [&str; 8] = [

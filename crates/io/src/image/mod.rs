@@ -44,7 +44,9 @@ pub use region::Region;
 
 pub(crate) use decode::{Plan, floats as decode_floats};
 pub(crate) use nifti::{VectorHeader, with_header as nifti_with_header, write_vectors};
+pub(crate) use nrrd::pairs as nrrd_pairs;
 pub(crate) use options::{KNOWN, foreign, is_dicom_name};
+pub(crate) use write::{label_nifti as write_label_nifti, label_nrrd as write_label_nrrd};
 
 use crate::error::{IoError, Result};
 use crate::source::Source;

@@ -3,6 +3,7 @@
 use super::convert;
 use super::options::{DataType, Format, WriteOptions};
 use super::{metaimage, nifti, nrrd};
+use crate::atomic::Pending;
 use crate::error::{IoError, Result};
 use crate::gzip::GzipWriter;
 use std::cell::RefCell;
@@ -77,6 +78,33 @@ pub(crate) fn labels(path: &Path, labels: &LabelMap, options: &WriteOptions) -> 
     dispatch(path, labels.grid(), data_type, options, &values)
 }
 
+/// A label map as one NIfTI file with the intent of labels, complete under a temporary name.
+pub(crate) fn label_nifti(
+    path: &Path,
+    labels: &LabelMap,
+    data_type: DataType,
+    options: &WriteOptions,
+) -> Result<Pending> {
+    let values =
+        |w: &mut dyn Write| pieces(labels.data(), w, |v, out| convert::from_i32(v, data_type, out));
+    nifti::write_labels(path, labels.grid(), data_type, options, &values)
+        .map_err(|e| e.needing((labels.grid().len() * data_type.size()) as u64))
+}
+
+/// A label map as NRRD with pairs of keys and values in its header.
+pub(crate) fn label_nrrd(
+    path: &Path,
+    labels: &LabelMap,
+    data_type: DataType,
+    options: &WriteOptions,
+    pairs: &[(String, String)],
+) -> Result<()> {
+    let values =
+        |w: &mut dyn Write| pieces(labels.data(), w, |v, out| convert::from_i32(v, data_type, out));
+    nrrd::write(path, labels.grid(), (data_type, pairs), options, &values)
+        .map_err(|e| e.needing((labels.grid().len() * data_type.size()) as u64))
+}
+
 fn dispatch(
     path: &Path,
     grid: &Grid,
@@ -91,7 +119,9 @@ fn dispatch(
         Format::MetaImage | Format::MetaImageHeader => {
             metaimage::write(path, grid, data_type, options, values)
         }
-        Format::Nrrd | Format::NrrdHeader => nrrd::write(path, grid, data_type, options, values),
+        Format::Nrrd | Format::NrrdHeader => {
+            nrrd::write(path, grid, (data_type, &[]), options, values)
+        }
         Format::Dicom => Err(IoError::unsupported(path, "DICOM is not written", "write .nii.gz")),
     };
     result.map_err(|e| e.needing((grid.len() * data_type.size()) as u64))

@@ -4,6 +4,7 @@
 mod common;
 mod crashes;
 mod hdf5;
+mod labels;
 mod real_files;
 mod regions;
 mod round_trip;

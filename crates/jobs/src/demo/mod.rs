@@ -6,6 +6,7 @@
 pub mod anatomy;
 pub mod elastic;
 pub mod sections;
+pub mod segment;
 pub mod xray;
 
 use crate::error::Result;

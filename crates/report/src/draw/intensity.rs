@@ -45,7 +45,7 @@ impl Lattice {
     }
 
     /// Its values of an image.
-    pub(crate) fn values(&self, image: &Volume<f32>) -> Vec<f32> {
+    pub(crate) fn values<T: Copy>(&self, image: &Volume<T>) -> Vec<T> {
         self.voxels().map(|(_, i)| image.data()[i]).collect()
     }
 

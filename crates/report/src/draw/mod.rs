@@ -5,6 +5,8 @@
 //! chart is made of an [`Svg`] and of what [`axis`] has. [`Key`] says in HTML what colours mean, where a chart does not.
 //! Their colours are those of a style sheet, [`STYLE`], which pages hold once; [`standalone`] makes a file of a chart.
 //!
+//! [`Animation`] makes an animated PNG of frames, as they come.
+//!
 //! [`meshes`] are figures of surfaces and curves. All else here draws the pictures of reports: planes through images,
 //! windows of intensities, edges, contours.
 //!
@@ -32,11 +34,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod animation;
 pub mod axis;
 pub(crate) mod body;
 pub(crate) mod contour;
 pub(crate) mod edges;
 pub(crate) mod field;
+pub(crate) mod fronts;
 pub(crate) mod gallery;
 pub(crate) mod intensity;
 pub(crate) mod jacobian;
@@ -57,6 +61,7 @@ mod timeline;
 pub(crate) mod window;
 pub mod xray;
 
+pub use animation::{Animation, AnimationOptions, FrameColours};
 pub use axis::{Axis, Marks, Scale};
 pub use key::Key;
 pub use plot::{Band, KeyPlace, Plot, beside};

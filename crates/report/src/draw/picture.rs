@@ -6,6 +6,7 @@ use crate::error::{ReportError, Result};
 use crate::text::escape;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use std::io::Write;
 
 /// An 8-bit picture, rows from the top. Without a palette the values are grey levels.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,16 +68,8 @@ impl Picture {
     pub(crate) fn png(&self) -> Result<Vec<u8>> {
         let fail = |source| ReportError::Png { width: self.width, height: self.height, source };
         let mut bytes = Vec::new();
-        let mut encoder = png::Encoder::new(&mut bytes, self.width as u32, self.height as u32);
-        encoder.set_depth(png::BitDepth::Eight);
-        encoder.set_compression(png::Compression::Balanced);
-        if let Some(palette) = &self.palette {
-            encoder.set_color(png::ColorType::Indexed);
-            encoder.set_palette(palette.concat());
-        } else {
-            encoder.set_color(png::ColorType::Grayscale);
-            encoder.set_filter(png::Filter::Paeth);
-        }
+        let size = [self.width as u32, self.height as u32];
+        let encoder = encoder(&mut bytes, size, self.palette.as_deref());
         let mut writer = encoder.write_header().map_err(fail)?;
         writer.write_image_data(&self.pixels).map_err(fail)?;
         writer.finish().map_err(fail)?;
@@ -114,6 +107,25 @@ impl Picture {
             self.data_uri()?,
         ))
     }
+}
+
+/// What packs pictures of 8 bits: of the colours of a palette, or grey.
+pub(crate) fn encoder<W: Write>(
+    sink: W,
+    [width, height]: [u32; 2],
+    palette: Option<&[[u8; 3]]>,
+) -> png::Encoder<'static, W> {
+    let mut encoder = png::Encoder::new(sink, width, height);
+    encoder.set_depth(png::BitDepth::Eight);
+    encoder.set_compression(png::Compression::Balanced);
+    if let Some(palette) = palette {
+        encoder.set_color(png::ColorType::Indexed);
+        encoder.set_palette(palette.concat());
+    } else {
+        encoder.set_color(png::ColorType::Grayscale);
+        encoder.set_filter(png::Filter::Paeth);
+    }
+    encoder
 }
 
 /// The attributes of a picture on a page besides its pixels.

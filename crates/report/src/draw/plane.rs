@@ -249,12 +249,18 @@ impl Plane {
 
     /// The values of the nearest voxels, rows from the top: for regions and masks.
     pub(crate) fn nearest<T: Copy>(&self, image: &Volume<T>) -> Vec<T> {
-        let (start, across, down) = self.strides(image.dims());
         let data = image.data();
-        let line = |&row: &usize| {
-            self.across.nearest.iter().map(move |&i| data[start + row * down + i * across])
-        };
-        self.down.nearest.iter().flat_map(line).collect()
+        self.nearest_of(image.dims(), |voxel| data[voxel])
+    }
+
+    /// The same of what there is in each voxel of a grid of these sizes, by its number.
+    pub(crate) fn nearest_of<T>(&self, dims: [usize; 3], at: impl Fn(usize) -> T) -> Vec<T> {
+        let (start, across, down) = self.strides(dims);
+        let mut all = Vec::with_capacity(self.width() * self.height());
+        for row in &self.down.nearest {
+            all.extend(self.across.nearest.iter().map(|i| at(start + row * down + i * across)));
+        }
+        all
     }
 
     /// Which pixels show a part of a voxel whose value is of some kind.

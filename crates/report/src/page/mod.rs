@@ -16,6 +16,7 @@ mod labels;
 mod pair;
 pub mod pose;
 pub mod regression;
+pub mod segment;
 pub mod slices;
 pub mod stability;
 pub mod stream;

@@ -13,6 +13,7 @@ pub mod labels;
 pub mod pose;
 mod provenance;
 pub mod regression;
+pub mod segment;
 pub mod stability;
 pub mod stack;
 pub mod stream;

@@ -1,6 +1,7 @@
 //! Two regions that are each of one intensity.
 
 use super::{Force, Terms};
+use crate::device::Intensities;
 use crate::error::{Result, SegmentError, image};
 use crate::lattice::Lattice;
 
@@ -17,6 +18,17 @@ pub enum Object {
     Brighter,
     /// The one of lower intensity.
     Darker,
+}
+
+impl Object {
+    /// Whether the means inside and outside are the wrong way round.
+    pub(crate) fn is_wrong(self, [inside, outside]: [f64; 2]) -> bool {
+        match self {
+            Self::AsStarted => false,
+            Self::Brighter => inside < outside,
+            Self::Darker => inside > outside,
+        }
+    }
 }
 
 /// Active contours without edges (T. Chan and L. Vese 2001), equation 3.15 with the sign of its curvature term that shortens fronts:
@@ -94,6 +106,17 @@ impl<'a> ChanVese<'a> {
     pub fn means(&self) -> [f64; 2] {
         self.means
     }
+
+    /// The weight of the curvature.
+    pub(crate) fn curvature(&self) -> f64 {
+        self.curvature
+    }
+
+    /// The image and what its regions go by, for devices.
+    pub(crate) fn intensities(&self) -> Intensities<'a> {
+        let Self { image, weights, object, .. } = *self;
+        Intensities { image, weights, fixed: self.fixed.then_some(self.means), object }
+    }
 }
 
 impl Force for ChanVese<'_> {
@@ -112,12 +135,7 @@ impl Force for ChanVese<'_> {
                 self.means[side] = sums[side] / counts[side] as f64;
             }
         }
-        let is_wrong = match self.object {
-            Object::AsStarted => false,
-            Object::Brighter => self.means[0] < self.means[1],
-            Object::Darker => self.means[0] > self.means[1],
-        };
-        if is_wrong {
+        if self.object.is_wrong(self.means) {
             self.means.swap(0, 1);
         }
         Ok(())

@@ -40,8 +40,34 @@ impl EdgeStop {
         Ok(Self { values, slopes })
     }
 
+    /// A contrast for an image of which nothing is known: the median of the gradients of the smoothed image that are not 0, so that half of them slow
+    /// a front to less than half its speed.
+    ///
+    /// # Errors
+    /// As [`EdgeStop::new`]; [`SegmentError::Constant`](crate::SegmentError::Constant) as well where the smoothed image has no gradient.
+    pub fn usual_contrast(
+        lattice: &Lattice,
+        values: &[f32],
+        sigma: f64,
+        spacing: [f64; 3],
+    ) -> Result<f64> {
+        image(values, lattice.len())?;
+        let smooth = Gaussian::new(lattice, sigma, spacing)?.smoothed(lattice, values)?;
+        let size = |point| {
+            let slope = gradient(lattice, &smooth, spacing, point);
+            slope.iter().map(|c| c * c).sum::<f64>().sqrt()
+        };
+        let mut sizes = memory::room(lattice.len())?;
+        sizes.extend((0..lattice.len()).map(size).filter(|s| *s > 0.0));
+        if sizes.is_empty() {
+            return Err(SegmentError::Constant { value: f64::from(values[0]) });
+        }
+        let middle = sizes.len() / 2;
+        Ok(*sizes.select_nth_unstable_by(middle, f64::total_cmp).1)
+    }
+
     /// How many points there are.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.values.len()
     }
 
@@ -87,6 +113,16 @@ impl Edges {
         }
         Ok(Self { stop, pressure })
     }
+
+    /// The edges.
+    pub(crate) fn stop(&self) -> &EdgeStop {
+        &self.stop
+    }
+
+    /// The pressure.
+    pub(crate) fn pressure(&self) -> f64 {
+        self.pressure
+    }
 }
 
 impl Force for Edges {
@@ -119,5 +155,9 @@ mod tests {
         assert!(force.terms(at(17)).flow[0] > 0.0 && force.terms(at(22)).flow[0] < 0.0);
         assert!(force.terms(at(2)).speed > 0.247);
         assert!(Edges::new(force.stop, f64::NAN).is_err());
+        // Of gradients that are not 0 the median is between that of the step and what is far from it.
+        let usual = EdgeStop::usual_contrast(&lattice, &values, 2.0, [1.0; 3]).unwrap();
+        assert!((0.01..2.0).contains(&usual), "{usual}");
+        assert!(EdgeStop::usual_contrast(&lattice, &[3.0; 360], 2.0, [1.0; 3]).is_err());
     }
 }

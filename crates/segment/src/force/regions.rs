@@ -42,6 +42,21 @@ impl GeodesicRegions {
         };
         Ok(Self { ratios: memory::collected(values.iter().map(ratio))?, stop, balance })
     }
+
+    /// The logarithm of how much likelier each point is of the object.
+    pub(crate) fn ratios(&self) -> &[f64] {
+        &self.ratios
+    }
+
+    /// The edges.
+    pub(crate) fn stop(&self) -> &EdgeStop {
+        &self.stop
+    }
+
+    /// α.
+    pub(crate) fn balance(&self) -> f64 {
+        self.balance
+    }
 }
 
 impl Force for GeodesicRegions {

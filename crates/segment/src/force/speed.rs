@@ -20,6 +20,11 @@ impl<'a> Speed<'a> {
         finite("the speed", values)?;
         Ok(Self { values })
     }
+
+    /// The values.
+    pub(crate) fn values(&self) -> &'a [f32] {
+        self.values
+    }
 }
 
 impl Force for Speed<'_> {

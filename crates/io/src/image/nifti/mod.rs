@@ -6,7 +6,9 @@ mod quaternion;
 mod write;
 
 use header::NiftiHeader;
-pub(crate) use write::{volume as write_volume, volumes as write_volumes, write_vectors};
+pub(crate) use write::{
+    labels as write_labels, volume as write_volume, volumes as write_volumes, write_vectors,
+};
 
 use super::decode::{Plan, Start};
 use super::info::{Extension, ImageInfo};

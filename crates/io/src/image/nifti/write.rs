@@ -73,12 +73,36 @@ pub(crate) fn volume(
     values: &dyn Fn(&mut dyn Write) -> io::Result<()>,
 ) -> Result<()> {
     let single = Format::from_path(path)? == Format::Nifti;
+    let header = of_volume(grid, data_type, single, options);
+    write(path, &header, options.compression_level, values)
+}
+
+/// The header of one volume.
+fn of_volume(
+    grid: &Grid,
+    data_type: DataType,
+    single: bool,
+    options: &WriteOptions,
+) -> NiftiHeader {
     let mut header = header(grid, data_type, single, version(grid));
     header.description = options.description.clone().unwrap_or_default();
     if options.dimensions == 2 && grid.dims()[2] == 1 {
         header.dim[0] = 2;
     }
-    write(path, &header, options.compression_level, values)
+    header
+}
+
+/// Writes an image of labels as one file, intent 1002, that still has its temporary name.
+pub(crate) fn labels(
+    path: &Path,
+    grid: &Grid,
+    data_type: DataType,
+    options: &WriteOptions,
+    values: &dyn Fn(&mut dyn Write) -> io::Result<()>,
+) -> Result<Pending> {
+    let mut header = of_volume(grid, data_type, true, options);
+    header.intent_code = 1002;
+    one_file(path, &header, options.compression_level, values)
 }
 
 /// Writes several scalar volumes of one grid, which `values` writes.
@@ -110,18 +134,28 @@ fn write(
     level: u32,
     values: &dyn Fn(&mut dyn Write) -> io::Result<()>,
 ) -> Result<()> {
-    let bytes = header.to_bytes();
     if header.single {
-        let all = file(path, level, |w| {
-            w.write_all(&bytes)?;
-            values(w)
-        })?;
-        return all.commit();
+        return one_file(path, header, level, values)?.commit();
     }
+    let bytes = header.to_bytes();
     let (header_path, image_path) = names(path);
     let image = file(&image_path, level, values)?;
     let head = file(&header_path, level, |w| w.write_all(&bytes))?;
     Pending::commit_pair(image, head)
+}
+
+/// Header and values in one file.
+fn one_file(
+    path: &Path,
+    header: &NiftiHeader,
+    level: u32,
+    values: &dyn Fn(&mut dyn Write) -> io::Result<()>,
+) -> Result<Pending> {
+    let bytes = header.to_bytes();
+    file(path, level, |w| {
+        w.write_all(&bytes)?;
+        values(w)
+    })
 }
 
 /// The two names of a pair, from either.

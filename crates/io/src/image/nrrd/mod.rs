@@ -16,10 +16,25 @@ use std::collections::HashMap;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
+/// The largest header, bytes, where it goes on beyond that of other formats: a segmentation has some 500 for each segment.
+const LARGEST_HEADER: usize = 1 << 26;
+
+/// More fields than the format has, for a header that is none.
+const MOST_FIELDS: usize = 1000;
+
 /// The fields of a header, by lower-case names without blanks, and the header's length.
 struct Fields {
     values: HashMap<String, String>,
     length: usize,
+}
+
+/// What takes pairs of keys and values as they stand.
+type Pairs<'p> = &'p mut dyn FnMut(&str, &str);
+
+/// What is wrong with a header, and whether more bytes might mend it.
+struct Wrong {
+    problem: String,
+    at_end: bool,
 }
 
 impl Fields {
@@ -28,9 +43,9 @@ impl Fields {
     }
 }
 
-fn fields(head: &[u8]) -> std::result::Result<Fields, String> {
+fn fields(head: &[u8], pairs: Pairs<'_>) -> std::result::Result<Fields, Wrong> {
     if !head.starts_with(b"NRRD0") {
-        return Err("it does not begin with 'NRRD0'".into());
+        return Err(Wrong { problem: "it does not begin with 'NRRD0'".into(), at_end: false });
     }
     let mut values = HashMap::new();
     let mut at = 0;
@@ -46,29 +61,79 @@ fn fields(head: &[u8]) -> std::result::Result<Fields, String> {
         if line.is_empty() {
             return Ok(Fields { values, length: at });
         }
-        if line.contains(":=") {
+        if let Some((key, value)) = line.split_once(":=") {
+            pairs(key, value);
             continue;
         }
         let Some((key, value)) = line.split_once(':') else {
-            return Err(format!("the line '{}' is not 'field: value'", shorten(line)));
+            let problem = format!("the line '{}' is not 'field: value'", shorten(line));
+            return Err(Wrong { problem, at_end: at == head.len() });
         };
         let key = key.trim().to_ascii_lowercase().replace(' ', "");
         values.insert(key, value.trim().to_string());
+        if values.len() > MOST_FIELDS {
+            let problem = format!("the header has more than {MOST_FIELDS} fields");
+            return Err(Wrong { problem, at_end: false });
+        }
     }
     if values.contains_key("datafile") {
         return Ok(Fields { values, length: at });
     }
-    Err("the empty line that ends the header is missing".into())
+    let problem = "the empty line that ends the header is missing".into();
+    Err(Wrong { problem, at_end: true })
+}
+
+/// The header of a file, of which more is read as long as it goes on. A pair may be given several times, the last time
+/// whole.
+fn header(source: &Source<'_>, pairs: Pairs<'_>) -> Result<Fields> {
+    let mut most = text::LARGEST_HEADER;
+    loop {
+        let (head, _) = source.head(most)?;
+        let is_cut = head.len() == most && most < LARGEST_HEADER;
+        match fields(&head, pairs) {
+            Ok(fields) if !is_cut || fields.length < most => return Ok(fields),
+            Err(wrong) if !is_cut || !wrong.at_end => {
+                return Err(incomplete(source.path(), wrong.problem));
+            }
+            _ => most *= 8,
+        }
+    }
+}
+
+fn incomplete(path: &Path, problem: String) -> IoError {
+    IoError::malformed(path, problem, "check that this is a complete NRRD file")
+}
+
+/// Gives the pairs of keys and values in a header; a pair may be given several times, the last time whole.
+pub(crate) fn pairs(source: &Source<'_>, take: &mut dyn FnMut(&str, String)) -> Result<()> {
+    header(source, &mut |key, value| take(key, unescaped(value))).map(|_| ())
+}
+
+/// A value with its line breaks and backslashes, which stand as `\n` and `\\`.
+fn unescaped(value: &str) -> String {
+    let mut out = String::with_capacity(value.len());
+    let mut letters = value.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match (letter, letters.peek()) {
+            ('\\', Some('n')) => {
+                out.push('\n');
+                letters.next();
+            }
+            ('\\', Some('\\')) => {
+                out.push('\\');
+                letters.next();
+            }
+            _ => out.push(letter),
+        }
+    }
+    out
 }
 
 /// Parses the header.
 pub(crate) fn plan(source: &Source<'_>) -> Result<Plan> {
     let path = source.path();
-    let wrong = |problem: String| {
-        IoError::malformed(path, problem, "check that this is a complete NRRD file")
-    };
-    let (head, _) = source.head(text::LARGEST_HEADER)?;
-    let fields = fields(&head).map_err(&wrong)?;
+    let wrong = |problem: String| incomplete(path, problem);
+    let fields = header(source, &mut |_, _| {})?;
     let field = |name: &str| {
         fields.get(name).ok_or_else(|| wrong(format!("the field '{name}' is missing")))
     };

@@ -10,18 +10,18 @@ use std::io::Write;
 use std::path::Path;
 use voxalign_image::Grid;
 
-/// Writes a scalar image whose values `values` writes.
+/// Writes a scalar image whose values `values` writes, with pairs of keys and values in its header.
 pub(crate) fn write(
     path: &Path,
     grid: &Grid,
-    data_type: DataType,
+    (data_type, pairs): (DataType, &[(String, String)]),
     options: &WriteOptions,
     values: Values<'_>,
 ) -> Result<()> {
     let level = options.compression_level;
     let data = |w: &mut dyn Write| packed(values, w, level, Container::Gzip);
     if Format::from_path(path)? == Format::Nrrd {
-        let head = header(grid, data_type, options, None);
+        let head = header(grid, (data_type, pairs), options, None);
         let all = Pending::write(path, |w| {
             w.write_all(head.as_bytes())?;
             data(w)
@@ -29,7 +29,7 @@ pub(crate) fn write(
         return all.commit();
     }
     let (data_path, name) = data_file(path, if level == 0 { "raw" } else { "raw.gz" });
-    let head = header(grid, data_type, options, Some(&name));
+    let head = header(grid, (data_type, pairs), options, Some(&name));
     let values = Pending::write(&data_path, |w| data(w))?;
     let head = Pending::write(path, |w| w.write_all(head.as_bytes()))?;
     Pending::commit_pair(values, head)
@@ -37,7 +37,7 @@ pub(crate) fn write(
 
 fn header(
     grid: &Grid,
-    data_type: DataType,
+    (data_type, pairs): (DataType, &[(String, String)]),
     options: &WriteOptions,
     data_file: Option<&str>,
 ) -> String {
@@ -62,6 +62,11 @@ fn header(
     line("space origin", &vector(&origin));
     if let Some(name) = data_file {
         line("data file", name);
+    }
+    for (key, value) in pairs {
+        // As the format has it: no key has a colon, and a value is one line.
+        let value = value.replace('\\', "\\\\").replace('\n', "\\n");
+        let _ = writeln!(out, "{key}:={value}");
     }
     out.push('\n');
     out

@@ -27,10 +27,6 @@ impl<D: Device, P: Pixel> Halo<D, P> {
 }
 
 impl<D: Device, P: Pixel> Strategy for Halo<D, P> {
-    fn name(&self) -> &'static str {
-        "halo"
-    }
-
     fn sums(
         &self,
         ranks: &Communicator,

@@ -46,9 +46,6 @@ use voxalign_compute::{ComputeError, Device};
 
 /// A way to count samples whose pixels are spread over ranks.
 pub trait Strategy: Send + Sync {
-    /// Its name.
-    fn name(&self) -> &'static str;
-
     /// The joint histogram under a rule, or, with a table of slopes, their sums: those over all ranks, at every rank.
     ///
     /// # Errors

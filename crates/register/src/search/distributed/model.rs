@@ -29,7 +29,8 @@ impl Rates {
         Self { samples: 2e11, peer: 5e11, host: 6e9, messages: 6e8, transfer: 1.3e10 };
 
     /// Of a rank that computes on the CPU with one thread; samples are measured, the others reckoned: remote pixels are in memory like all others, and messages are copied.
-    pub const CPU: Self = Self { samples: 2e8, peer: 2e8, host: 2e8, messages: 2e7, transfer: 2e9 };
+    pub const CPU: Self =
+        Self { samples: 1.2e8, peer: 1.2e8, host: 1.2e8, messages: 2e7, transfer: 2e9 };
 }
 
 /// The ranks and what they have.

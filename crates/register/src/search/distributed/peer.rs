@@ -74,10 +74,6 @@ impl<D: Device> Peer<D, u8> {
 }
 
 impl<D: Device, P: Pixel> Strategy for Peer<D, P> {
-    fn name(&self) -> &'static str {
-        "peer"
-    }
-
     fn sums(
         &self,
         ranks: &Communicator,

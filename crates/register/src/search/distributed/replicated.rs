@@ -17,10 +17,6 @@ impl<D: Device, P: Pixel> Replicated<D, P> {
 }
 
 impl<D: Device, P: Pixel> Strategy for Replicated<D, P> {
-    fn name(&self) -> &'static str {
-        "replicated"
-    }
-
     fn sums(
         &self,
         ranks: &Communicator,

@@ -132,10 +132,6 @@ impl<'a, D: Device, P: Pixel> Streamed<'a, D, P> {
 }
 
 impl<D: Device, P: Pixel> Strategy for Streamed<'_, D, P> {
-    fn name(&self) -> &'static str {
-        "stream"
-    }
-
     fn sums(
         &self,
         ranks: &Communicator,

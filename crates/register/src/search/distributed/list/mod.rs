@@ -177,10 +177,6 @@ impl<D: Device, P: Pixel> List<D, P> {
 }
 
 impl<D: Device, P: Pixel> Strategy for List<D, P> {
-    fn name(&self) -> &'static str {
-        "list"
-    }
-
     fn sums(
         &self,
         ranks: &Communicator,

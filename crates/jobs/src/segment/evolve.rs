@@ -1,0 +1,468 @@
+//! The evolution itself: the force of an image, and the front under it, on a device; several regions at once on the host.
+
+use super::options::{EdgeOptions, Force as Kind, Init, MixtureOptions, ObjectKind, Settings};
+use super::start::Start;
+use super::values::Iterations;
+use crate::error::{Error, Result};
+use crate::listener::Listener;
+use std::time::Instant;
+use voxalign_compute::select::AnyDevice;
+use voxalign_image::{Grid, Volume, memory};
+use voxalign_options::Choice as _;
+use voxalign_register::Event;
+use voxalign_report::segment::{ClassRecord, HistoryRecord};
+use voxalign_segment::device::{DeviceEvolution, Form, Movement, evolve_watched};
+use voxalign_segment::{
+    ChanVese, EdgeStop, Edges, Ending, GeodesicRegions, Lattice, Likelihoods, Limit, MeanCurvature,
+    MeanIntensities, Mixture, Options, Partition, PartitionOptions, Scores, SegmentError,
+    Smoothing, Speed, two_means,
+};
+
+/// Images of more voxels are looked at after every few iterations only, as that brings the set to the host.
+const SEEN_EACH: usize = 1 << 20;
+/// After how many.
+const SEEN_EVERY: usize = 4;
+
+/// What moves fronts, and how.
+pub(super) struct Moving<'a> {
+    lattice: &'a Lattice,
+    /// What moves it first, until it rests, where the usual force has nothing to go by at the start.
+    first: Option<Box<dyn Movement + 'a>>,
+    by: By<'a>,
+    options: Options,
+    /// The weight of the curvature, of several regions.
+    curvature: f64,
+    iterations: Iterations,
+    /// The parameters of the force as they are used.
+    pub(super) parameters: serde_json::Map<String, serde_json::Value>,
+    /// The mixture that was fitted.
+    pub(super) classes: Vec<ClassRecord>,
+}
+
+/// A force between two regions, or scores of several.
+enum By<'a> {
+    Force(Box<dyn Movement + 'a>),
+    Scores(Box<dyn Scores + 'a>),
+}
+
+/// Labels that have evolved.
+#[derive(Debug, Clone)]
+pub(super) struct Evolved {
+    pub(super) labels: Vec<u8>,
+    pub(super) iterations: usize,
+    pub(super) limit: usize,
+    pub(super) smoothing_iterations: usize,
+    pub(super) ending: &'static str,
+    pub(super) period: Option<usize>,
+    pub(super) history: HistoryRecord,
+}
+
+/// Is told the labels at the start and after each iteration, by the numbers of voxels.
+pub(super) type Watch<'w> = dyn FnMut(usize, &dyn Fn(usize) -> u8) + 'w;
+
+/// The mean and the variance of an image.
+fn variance(values: &[f32]) -> f64 {
+    let all = values.len() as f64;
+    let mean = values.iter().map(|v| f64::from(*v)).sum::<f64>() / all;
+    values.iter().map(|v| (f64::from(*v) - mean).powi(2)).sum::<f64>() / all
+}
+
+impl<'a> Moving<'a> {
+    /// By the force of an image, or of a field of one's own.
+    pub(super) fn new(
+        lattice: &'a Lattice,
+        image: &'a Volume<f32>,
+        speed: Option<&'a Volume<f32>>,
+        settings: &Settings,
+    ) -> Result<Self> {
+        let grid = image.grid();
+        let (least, spacing) = Settings::spacing(grid);
+        let sigma = settings.sigma(grid);
+        let evolution = &settings.evolution;
+        let smoothing = (evolution.smooth > 0).then_some(Smoothing {
+            every: evolution.smooth_every,
+            iterations: evolution.smooth,
+            sigma,
+        });
+        let limit = match evolution.iterations {
+            Iterations::Auto => Limit::Bound,
+            Iterations::Most(most) => Limit::Iterations(most),
+        };
+        let options = Options { limit, sigma, spacing, smoothing };
+        let mut made = Self {
+            lattice,
+            first: None,
+            by: By::Force(Box::new(MeanCurvature)),
+            options,
+            curvature: 0.0,
+            iterations: evolution.iterations,
+            parameters: settings.force.as_json(),
+            classes: Vec::new(),
+        };
+        let values = image.data();
+        let several = evolution.regions > 2;
+        match settings.force {
+            Kind::MeanCurvature => {}
+            Kind::ChanVese(of) => {
+                let curvature = of.curvature.unwrap_or(least);
+                made.parameters.insert("curvature".into(), curvature.into());
+                let weight = curvature * variance(values);
+                if several {
+                    made.curvature = weight;
+                    made.by = By::Scores(Box::new(MeanIntensities::new(lattice, values)?));
+                    for name in ["inside", "outside", "object"] {
+                        made.parameters.remove(name);
+                    }
+                } else {
+                    let weights = [of.inside, of.outside];
+                    let force = ChanVese::new(lattice, values, weight, weights)?;
+                    // Both sides of a dense start have the same mean.
+                    let means = match (settings.init, of.object) {
+                        (Init::Dense(_), ObjectKind::Brighter) => two_means(values),
+                        (Init::Dense(_), ObjectKind::Darker) => {
+                            two_means(values).map(|[high, low]| [low, high])
+                        }
+                        _ => None,
+                    };
+                    if let Some(means) = means {
+                        made.first = Some(Box::new(force.clone().with_means(means)?));
+                    }
+                    made.by = By::Force(Box::new(force.with_object(of.object.into())));
+                }
+            }
+            Kind::GeodesicRegions(of) => {
+                let curvature = of.curvature.unwrap_or(least);
+                made.parameters.insert("curvature".into(), curvature.into());
+                made.mixture(image, &of, curvature, evolution.regions)?;
+            }
+            Kind::Edge(of) => {
+                let stop = made.stop(image, of.edges)?;
+                made.by = By::Force(Box::new(Edges::new(stop, of.pressure)?));
+            }
+            Kind::Speed => {
+                let speed = speed.ok_or_else(|| Error::Internal("no speed".to_owned()))?;
+                made.by = By::Force(Box::new(Speed::new(lattice, speed.data())?));
+            }
+        }
+        Ok(made)
+    }
+
+    /// By a mixture that is fitted to the whole image.
+    fn mixture(
+        &mut self,
+        image: &'a Volume<f32>,
+        of: &MixtureOptions,
+        curvature: f64,
+        regions: usize,
+    ) -> Result<()> {
+        let classes = of.classes.unwrap_or(regions);
+        let mixture = Mixture::fit(image.data(), classes)?;
+        let is_object = |class: usize| match of.object_classes.is_empty() {
+            true => class == classes,
+            false => of.object_classes.contains(class),
+        };
+        let label = |class: usize| match regions {
+            2 => i32::from(is_object(class)),
+            _ => class as i32 - 1,
+        };
+        let record = |(i, c): (usize, &voxalign_segment::Component)| ClassRecord {
+            class: i + 1,
+            weight: c.weight,
+            mean: c.mean,
+            deviation: c.deviation,
+            label: label(i + 1),
+        };
+        self.classes = mixture.components().iter().enumerate().map(record).collect();
+        self.parameters.insert("classes".into(), classes.into());
+        if regions > 2 {
+            let each = (0..classes).map(|i| mixture.part(&[i]));
+            let each = each.collect::<voxalign_segment::Result<Vec<_>>>()?;
+            self.by = By::Scores(Box::new(Likelihoods::new(self.lattice, image.data(), each)?));
+            self.curvature = curvature;
+            for name in ["object_classes", "edge_sigma", "contrast"] {
+                self.parameters.remove(name);
+            }
+            return Ok(());
+        }
+        let of_object = |inside: bool| {
+            let numbers: Vec<usize> = (0..classes).filter(|i| is_object(i + 1) == inside).collect();
+            mixture.part(&numbers)
+        };
+        let numbers: Vec<usize> = (1..=classes).filter(|c| is_object(*c)).collect();
+        self.parameters.insert("object_classes".into(), numbers.into());
+        let parts = [of_object(true)?, of_object(false)?];
+        let stop = self.stop(image, of.edges)?;
+        // Of a balance of 1 / (1 + w) the logarithms weigh 1 and the curvature w.
+        let balance = 1.0 / (1.0 + curvature);
+        let values = image.data();
+        let force =
+            GeodesicRegions::new(self.lattice, values, [&parts[0], &parts[1]], stop, balance)?;
+        self.by = By::Force(Box::new(force));
+        Ok(())
+    }
+
+    /// The edges of the image.
+    fn stop(&mut self, image: &Volume<f32>, of: EdgeOptions) -> Result<EdgeStop> {
+        let (least, spacing) = Settings::spacing(image.grid());
+        let sigma = of.edge_sigma.unwrap_or(least);
+        let contrast = match of.contrast {
+            Some(contrast) => contrast,
+            None => EdgeStop::usual_contrast(self.lattice, image.data(), sigma, spacing)?,
+        };
+        self.parameters.insert("edge_sigma".into(), sigma.into());
+        self.parameters.insert("contrast".into(), contrast.into());
+        Ok(EdgeStop::new(self.lattice, image.data(), sigma, contrast, spacing)?)
+    }
+
+    /// Lets fronts evolve from a start; `watch` sees them move.
+    pub(super) fn run(
+        &mut self,
+        device: &AnyDevice,
+        start: &Start,
+        watch: &mut Watch<'_>,
+        listener: &dyn Listener,
+    ) -> Result<Evolved> {
+        let limit = match self.iterations {
+            Iterations::Auto => start.record.bound,
+            Iterations::Most(most) => most,
+        };
+        let began = Instant::now();
+        let (index, count, share) = (0, 1, 1.0);
+        let (name, counts, value) = ("front", "iterations", "voxels inside");
+        listener.event(&Event::StageStart { index, count, name, counts, value, share });
+        let tell = Tell { limit, listener, watch };
+        let evolved = match &mut self.by {
+            By::Force(force) => {
+                let forces = self.first.as_deref().into_iter().chain([&**force]);
+                two(device, self.lattice, start, forces, &self.options, tell)
+            }
+            By::Scores(scores) => {
+                let options = PartitionOptions {
+                    iterations: Some(limit),
+                    curvature: self.curvature,
+                    sigma: self.options.sigma,
+                    spacing: self.options.spacing,
+                };
+                several(self.lattice, start, &mut **scores, &options, tell)
+            }
+        }?;
+        let size = |at: Option<&usize>| at.copied().unwrap_or(0) as f64;
+        listener.event(&Event::StageEnd {
+            name,
+            evaluations: evolved.iterations,
+            start: size(evolved.history.size.first()),
+            best: size(evolved.history.size.last()),
+            seconds: began.elapsed().as_secs_f64(),
+        });
+        Ok(evolved)
+    }
+}
+
+/// Tells of the front before each iteration, and stops where that is asked for.
+struct Tell<'t, 'w> {
+    limit: usize,
+    listener: &'t dyn Listener,
+    watch: &'t mut Watch<'w>,
+}
+
+impl Tell<'_, '_> {
+    fn tell(
+        &mut self,
+        iteration: usize,
+        size: usize,
+        label: &dyn Fn(usize) -> u8,
+    ) -> voxalign_segment::Result<()> {
+        if self.listener.stop() {
+            return Err(SegmentError::Stopped);
+        }
+        (self.watch)(iteration, label);
+        let (done, what) = (iteration as f64 / self.limit.max(1) as f64, "");
+        let (done, evaluations) = (done.min(1.0), iteration);
+        self.listener.event(&Event::Step { done, evaluations, best: size as f64, what });
+        Ok(())
+    }
+}
+
+/// Two regions, by one force after the other, each until the front rests.
+fn two<'f>(
+    device: &AnyDevice,
+    lattice: &Lattice,
+    start: &Start,
+    forces: impl Iterator<Item = &'f (dyn Movement + 'f)>,
+    options: &Options,
+    mut tell: Tell<'_, '_>,
+) -> Result<Evolved> {
+    let limit = tell.limit;
+    let every = if lattice.len() > SEEN_EACH { SEEN_EVERY } else { 1 };
+    let mut set = memory::collected(start.labels.iter().map(|l| *l != 0))?;
+    let mut all: Option<DeviceEvolution> = None;
+    for force in forces {
+        let done = all.as_ref().map_or(0, |a| a.iterations);
+        if matches!(all.as_ref().map(|a| a.ending), Some(Ending::Vanished | Ending::Filled)) {
+            break;
+        }
+        let motion = force.motion()?;
+        let mut watch = |iteration: usize, set: &[bool]| {
+            let size = set.iter().filter(|s| **s).count();
+            tell.tell(done + iteration, size, &|point| u8::from(set[point]))
+        };
+        let options = Options { limit: Limit::Iterations(limit.saturating_sub(done)), ..*options };
+        let form = Form::Tiles;
+        let found =
+            evolve_watched(device, lattice, &set, &motion, &options, form, every, &mut watch)?;
+        set.copy_from_slice(&found.set);
+        all = Some(match all {
+            None => found,
+            Some(before) => after(before, found),
+        });
+    }
+    let found = all.ok_or_else(|| Error::Internal("no force".to_owned()))?;
+    let (ending, period) = match found.ending {
+        Ending::Steady => ("steady", None),
+        Ending::Vanished => ("vanished", None),
+        Ending::Filled => ("filled", None),
+        Ending::Repeating { period } => ("repeating", Some(period)),
+        Ending::Limit => ("limit", None),
+    };
+    let all = &found.history;
+    let history = HistoryRecord {
+        size: all.iter().map(|s| s.size).collect(),
+        inner: all.iter().map(|s| s.inner).collect(),
+        outer: all.iter().map(|s| s.outer).collect(),
+        energy: all.iter().map(|s| s.energy).collect(),
+        inwards: all.iter().map(|s| s.switched.inwards).collect(),
+        outwards: all.iter().map(|s| s.switched.outwards).collect(),
+    };
+    Ok(Evolved {
+        labels: memory::collected(found.set.iter().map(|s| u8::from(*s)))?,
+        iterations: found.iterations,
+        limit,
+        smoothing_iterations: found.smoothing_iterations,
+        ending,
+        period,
+        history,
+    })
+}
+
+/// An evolution that went on from where another ended. The state between them is that of the second force, after what the first one did.
+fn after(before: DeviceEvolution, mut found: DeviceEvolution) -> DeviceEvolution {
+    let mut history = before.history;
+    if let (Some(last), Some(first)) = (history.pop(), found.history.first_mut()) {
+        first.switched = last.switched;
+    }
+    history.append(&mut found.history);
+    DeviceEvolution {
+        iterations: before.iterations + found.iterations,
+        smoothing_iterations: before.smoothing_iterations + found.smoothing_iterations,
+        history,
+        ..found
+    }
+}
+
+/// Scores that tell of their labels, and keep the history.
+struct Scored<'f, 't, 'w> {
+    scores: &'f mut (dyn Scores + 'f),
+    lattice: &'f Lattice,
+    tell: Tell<'t, 'w>,
+    before: Vec<u8>,
+    history: HistoryRecord,
+}
+
+impl Scores for Scored<'_, '_, '_> {
+    fn update(&mut self, labels: &[u8]) -> voxalign_segment::Result<()> {
+        self.scores.update(labels)?;
+        let is_beside = |p: usize| self.lattice.neighbours(p).any(|o| labels[o] != labels[p]);
+        let (mut size, mut front) = (0, [0; 2]);
+        for point in 0..labels.len() {
+            size += usize::from(labels[point] != 0);
+            front[usize::from(labels[point] == 0)] += usize::from(is_beside(point));
+        }
+        let moves = |up: bool| {
+            let both = self.before.iter().zip(labels);
+            both.filter(|(a, b)| if up { a < b } else { a > b }).count()
+        };
+        let (inwards, outwards) = (moves(true), moves(false));
+        let energy = (0..labels.len()).map(|p| self.scores.score(p, labels[p])).sum::<f64>();
+        let history = &mut self.history;
+        history.size.push(size);
+        history.inner.push(front[0]);
+        history.outer.push(front[1]);
+        history.energy.push(Some(-energy).filter(|e| e.is_finite()));
+        history.inwards.push(inwards);
+        history.outwards.push(outwards);
+        self.before.copy_from_slice(labels);
+        let iteration = self.history.size.len() - 1;
+        self.tell.tell(iteration, size, &|point| labels[point])
+    }
+
+    fn points(&self) -> Option<usize> {
+        self.scores.points()
+    }
+
+    fn score(&self, point: usize, label: u8) -> f64 {
+        self.scores.score(point, label)
+    }
+}
+
+/// Several regions.
+fn several(
+    lattice: &Lattice,
+    start: &Start,
+    scores: &mut (dyn Scores + '_),
+    options: &PartitionOptions,
+    tell: Tell<'_, '_>,
+) -> Result<Evolved> {
+    let limit = tell.limit;
+    let before = memory::copied(&start.labels)?;
+    let history = HistoryRecord::default();
+    let mut scored = Scored { scores, lattice, tell, before, history };
+    let found = Partition::run(lattice, &start.labels, &mut scored, options)?;
+    Ok(Evolved {
+        labels: found.labels,
+        iterations: found.iterations,
+        limit,
+        smoothing_iterations: 0,
+        ending: if found.converged { "steady" } else { "limit" },
+        period: None,
+        history: scored.history,
+    })
+}
+
+/// Puts labels in the order of the means of an image, 0 for the lowest; labels without a voxel come last. Gives the new label of each.
+pub(super) fn ordered(labels: &mut [u8], image: &[f32], regions: usize) -> Vec<u8> {
+    let (mut sums, mut counts) = (vec![0.0; regions], vec![0usize; regions]);
+    for (label, value) in labels.iter().zip(image) {
+        let label = usize::from(*label);
+        sums[label] += f64::from(*value);
+        counts[label] += 1;
+    }
+    let mean = |l: usize| match counts[l] {
+        0 => f64::INFINITY,
+        n => sums[l] / n as f64,
+    };
+    let mut order: Vec<usize> = (0..regions).collect();
+    order.sort_by(|a, b| mean(*a).total_cmp(&mean(*b)));
+    let mut new = vec![0; regions];
+    for (rank, label) in order.into_iter().enumerate() {
+        new[label] = rank as u8;
+    }
+    labels.iter_mut().for_each(|l| *l = new[usize::from(*l)]);
+    new
+}
+
+/// The grid that a lattice is of.
+pub(super) fn lattice(grid: &Grid, settings: &Settings) -> Result<Lattice> {
+    Ok(Lattice::new(grid.dims(), settings.neighbourhood(grid)?)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_in_the_order_of_their_means() {
+        let mut labels = [0, 1, 3, 3, 1];
+        let new = ordered(&mut labels, &[9.0, 5.0, 1.0, 2.0, 6.0], 4);
+        assert_eq!((labels, new), ([2, 1, 0, 0, 1], vec![2, 1, 3, 0]));
+    }
+}

@@ -1,0 +1,69 @@
+//! What voxels say about a front that has not seen them: the same segmentation of a thinned image, without every other voxel.
+
+use super::evolve::{Moving, lattice};
+use super::start::{Masks, start};
+use super::work::Work;
+use crate::error::Result;
+use crate::listener::Quiet;
+use voxalign_image::{Affine, Grid, Matrix3, Volume, memory};
+use voxalign_report::segment::HeldOutRecord;
+use voxalign_segment::{HeldOut, without_odd};
+
+/// Voxels of a thinned image along an axis, roughly, in 2D and 3D. Edges are a voxel or two wide there, whatever the image.
+const THIN: [f64; 2] = [128.0, 44.0];
+
+/// Every so many voxels of an image along its axes.
+fn thinned(image: &Volume<f32>) -> Result<Volume<f32>> {
+    let grid = image.grid();
+    let dims = grid.dims();
+    let most = THIN[usize::from(!grid.is_2d())];
+    let steps = dims.map(|n| ((n as f64 / most).round() as usize).max(1));
+    let [nx, ny, nz] = [0, 1, 2].map(|a| dims[a].div_ceil(steps[a]));
+    let world = grid.to_world();
+    let scale = Matrix3::from_diagonal(&steps.map(|s| s as f64).into());
+    let thin = Grid::new([nx, ny, nz], Affine::new(world.matrix * scale, world.offset))?;
+    let at = |i: usize| {
+        let place = [i % nx, i / nx % ny, i / (nx * ny)];
+        let [x, y, z] = [0, 1, 2].map(|a| place[a] * steps[a]);
+        image.data()[x + dims[0] * (y + dims[1] * z)]
+    };
+    Ok(Volume::new(thin, memory::collected((0..nx * ny * nz).map(at))?)?)
+}
+
+/// What the voxels say of one object; nothing where the thinned image cannot be segmented.
+pub(super) fn held_out(
+    work: &Work<'_>,
+    used: &serde_json::Map<String, serde_json::Value>,
+) -> Result<Option<HeldOutRecord>> {
+    let Work { device, settings, files, listener, .. } = *work;
+    let image = thinned(work.image)?;
+    let mut settings = *settings;
+    if image.dims() == work.image.dims() {
+        settings.keep_contrast(used.get("contrast").and_then(serde_json::Value::as_f64));
+    }
+    let settings = &settings;
+    let first = image.data()[0];
+    if image.data().iter().all(|v| *v == first) {
+        return Ok(None);
+    }
+    let lattice = lattice(image.grid(), settings)?;
+    let seen = Volume::new(image.grid().clone(), without_odd(&lattice, image.data())?)?;
+    let thin = |mask: &Option<Volume<f32>>| mask.as_ref().map(thinned).transpose();
+    let (prior, initial) = (thin(&files.prior)?, thin(&files.initial)?);
+    let masks = Masks { prior: prior.as_ref(), initial: initial.as_ref() };
+    let found = start(&lattice, image.grid(), settings, masks, false).and_then(|begin| {
+        let Some(begin) = begin else { return Ok(None) };
+        let mut moving = Moving::new(&lattice, &seen, None, settings)?;
+        moving.run(device, &begin, &mut |_, _| {}, &Quiet(listener)).map(Some)
+    });
+    let labels = match found {
+        Ok(Some(evolved)) => evolved.labels,
+        Ok(None) => return Ok(None),
+        // What serves the image may not serve one with fewer voxels.
+        Err(error) if error.is_of_input() => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let set = memory::collected(labels.into_iter().map(|l| l != 0))?;
+    let HeldOut { contrast, share, separation } = HeldOut::of(&lattice, image.data(), &set)?;
+    Ok(Some(HeldOutRecord { contrast, share, separation }))
+}

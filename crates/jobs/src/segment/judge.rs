@@ -1,0 +1,204 @@
+//! The verdict on a segmentation.
+
+use super::options::{Force, Init, Settings};
+use voxalign_options::{Text, text};
+use voxalign_register::limits::SEGMENT;
+use voxalign_register::{Check, Remedy, Verdict};
+use voxalign_report::segment::{HeldOutRecord, RegionRecord, SegmentFound};
+
+/// The verdict: whether there are regions at all, whether the front came to rest, and what the image and another start say of it.
+pub(super) fn verdict(found: &SegmentFound, settings: &Settings) -> Verdict {
+    let objects: Vec<&RegionRecord> = found.regions.iter().filter(|r| r.label != 0).collect();
+    let mut checks = vec![there_are_regions(found, &objects, settings)];
+    let gone = ["vanished", "filled"].contains(&found.ending.as_str());
+    if !gone && settings.force != Force::MeanCurvature {
+        let rests = ["steady", "repeating"].contains(&found.ending.as_str());
+        let asked = format!("to rest within {}", found.limit);
+        let check = Check::new("iterations", found.iterations as f64, asked, rests);
+        checks.push(check.or(Remedy::MoreIterations));
+    }
+    if !gone && settings.looks_at_image() && settings.evolution.regions == 2 {
+        checks.extend(of_image(&objects));
+    }
+    if let Some(agreement) = found.agreement {
+        let check = Check::at_least("Dice with another start", agreement, SEGMENT.agreement);
+        checks.push(check.or(Remedy::StartDecides));
+    }
+    Verdict::new(checks, remarks(found, &objects))
+}
+
+/// Whether each region has voxels.
+fn there_are_regions(
+    found: &SegmentFound,
+    objects: &[&RegionRecord],
+    settings: &Settings,
+) -> Check {
+    let check = match objects {
+        [one] => {
+            let all: usize = found.regions.iter().map(|r| r.voxels).sum();
+            let part = one.voxels as f64 / all.max(1) as f64;
+            let some = one.voxels > 0 && one.voxels < all;
+            let (least, most) = SEGMENT.part;
+            match matches!(settings.init, Init::Dense(_)) && settings.looks_at_image() {
+                true => {
+                    let within = some && (least..=most).contains(&part);
+                    Check::new(
+                        "part of the image inside",
+                        part,
+                        format!("{least} to {most}"),
+                        within,
+                    )
+                }
+                false => Check::new("part of the image inside", part, "above 0 and below 1", some),
+            }
+        }
+        _ => {
+            let empty = found.regions.iter().filter(|r| r.voxels == 0);
+            let names: Vec<_> = empty.map(RegionRecord::title).collect();
+            Check::none("regions without a voxel", names.len() as u64).of(names)
+        }
+    };
+    check.or(Remedy::OtherFront)
+}
+
+/// What the image says of the fronts where they have not seen it, the worst of several regions.
+fn of_image(objects: &[&RegionRecord]) -> Vec<Check> {
+    let held: Vec<HeldOutRecord> = objects
+        .iter()
+        .filter(|r| r.voxels > 0)
+        .map(|r| r.evidence.as_ref().and_then(|e| e.held_out).unwrap_or_default())
+        .collect();
+    let least = |of: fn(&HeldOutRecord) -> Option<f64>| {
+        let all: Option<Vec<f64>> = held.iter().map(of).collect();
+        all.and_then(|all| all.into_iter().reduce(f64::min))
+    };
+    let check = |name: &str, value: Option<f64>, least: f64| {
+        let check = Check::at_least(name, value.unwrap_or(f64::NAN), least);
+        let check = if value.is_none() { check.unmeasured() } else { check };
+        check.or(Remedy::OtherForce)
+    };
+    let (much, of_blurred) = SEGMENT.blurred;
+    let separation = least(|h| Some(h.separation)).unwrap_or(0.0);
+    let share = if separation >= much { of_blurred } else { SEGMENT.share };
+    vec![
+        check(
+            "contrast at voxels that the front has not seen",
+            least(|h| h.contrast),
+            SEGMENT.held_out,
+        ),
+        check("part of the step that is next to the front", least(|h| h.share), share),
+    ]
+}
+
+/// What is to be looked at although no check failed.
+fn remarks(found: &SegmentFound, objects: &[&RegionRecord]) -> Vec<Text> {
+    let mut remarks = Vec::new();
+    let after = found.iterations;
+    if objects.len() > 1 {
+        remarks.push(text!(
+            "whether the image has edges where several regions meet is not measured: look at the pictures"
+        ));
+    }
+    match (found.ending.as_str(), found.period) {
+        ("vanished", _) => {
+            remarks.push(text!("the front vanished after {after} iterations: nothing is inside"));
+        }
+        ("filled", _) => {
+            remarks.push(text!("the front took in the whole image after {after} iterations"));
+        }
+        ("repeating", Some(period)) => remarks.push(text!(
+            "the front does not rest: it is the same again after every {period} iterations, so that some voxels along it could be on either side"
+        )),
+        _ => {}
+    }
+    let at_border: Vec<_> = objects.iter().filter(|r| r.at_border).map(|r| r.title()).collect();
+    match (objects.len(), at_border.len()) {
+        (_, 0) => {}
+        (1, _) => remarks
+            .push(text!("the region reaches the border of the image, where it may be cut off")),
+        _ => remarks.push(text!(
+            "regions that reach the border of the image, where they may be cut off: {}",
+            at_border.join(", ")
+        )),
+    }
+    remarks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::from_toml;
+    use crate::segment::Options;
+    use voxalign_report::segment::FrontRecord;
+
+    fn found(voxels: [usize; 2], ending: &str) -> SegmentFound {
+        let front = seen(Some(3.0), Some(0.6), 0.5);
+        let region = |label: i32| RegionRecord {
+            label,
+            voxels: voxels[label as usize],
+            evidence: (label == 1).then(|| front.clone()),
+            ..RegionRecord::default()
+        };
+        SegmentFound {
+            ending: ending.to_owned(),
+            iterations: 7,
+            limit: 64,
+            agreement: Some(0.97),
+            regions: vec![region(0), region(1)],
+            ..SegmentFound::default()
+        }
+    }
+
+    fn seen(contrast: Option<f64>, share: Option<f64>, separation: f64) -> FrontRecord {
+        let held_out = Some(HeldOutRecord { contrast, share, separation });
+        FrontRecord { held_out, ..FrontRecord::default() }
+    }
+
+    fn judged(found: &SegmentFound, text: &str) -> Verdict {
+        verdict(found, &from_toml::<Options>(text).unwrap().settings().unwrap())
+    }
+
+    #[test]
+    fn each_check_can_fail() {
+        let good = judged(&found([50, 50], "steady"), "");
+        assert!(good.good && good.checks.len() == 5, "{good:?}");
+        assert!(judged(&found([50, 50], "repeating"), "").good);
+        let mut apart = found([50, 50], "steady");
+        apart.agreement = Some(0.5);
+        let mut weak = found([50, 50], "steady");
+        weak.regions[1].evidence = Some(seen(Some(0.4), Some(0.3), 0.7));
+        let mut blurred = found([50, 50], "steady");
+        blurred.regions[1].evidence = Some(seen(Some(2.0), Some(0.3), 0.8));
+        assert!(judged(&blurred, "").good);
+        let mut none = found([50, 50], "steady");
+        none.regions[1].evidence = Some(seen(None, None, 0.7));
+        for (found, parts) in [
+            (found([100, 0], "vanished"), &["part of the image inside 0"][..]),
+            (found([0, 100], "filled"), &["part of the image inside 1"]),
+            (found([50, 50], "limit"), &["iterations 7 (to rest within 64 needed)"]),
+            (apart, &["Dice with another start 0.5"]),
+            (
+                weak,
+                &[
+                    "that the front has not seen 0.4",
+                    "part of the step that is next to the front 0.3",
+                ],
+            ),
+            (found([1, 50_000], "steady"), &["part of the image inside"]),
+            (none, &["not measured"]),
+        ] {
+            let verdict = judged(&found, "");
+            assert!(!verdict.good && !verdict.remedies().is_empty(), "{verdict:?}");
+            for part in parts {
+                assert!(verdict.summary().contains(part), "{part}: {}", verdict.summary());
+            }
+        }
+        // Fronts that vanish are told in words.
+        let vanished = judged(&found([100, 0], "vanished"), "");
+        assert!(vanished.remarks[0].contains("vanished after 7 iterations"));
+        // Curvature alone has neither rest nor an image.
+        let smoothed =
+            judged(&found([50, 50], "limit"), "force = 'mean-curvature'\niterations = 7");
+        assert!(smoothed.good && smoothed.checks.len() == 2, "{smoothed:?}");
+    }
+}
