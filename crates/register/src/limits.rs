@@ -256,6 +256,22 @@ limits! {
         share: f64 = 0.4,
         /// The part of the variance between both sides from which on the second is enough for that, as of blurred images.
         blurred: (f64, f64) = (0.78, 0.25),
+        /// White matter: the least distance of its mean from that of grey matter, in standard deviations within tissues: 1.5 and more in T1-weighted images.
+        gap: f64 = 1.4,
+        /// The range of the same distance from cerebrospinal fluid: 5.6 to 8.7 in such images.
+        span: (f64, f64) = (5.2, 12.0),
+        /// The range of the part of the brain that is white matter: 0.2 to 0.5.
+        white: (f64, f64) = (0.15, 0.55),
+        /// The greatest part of the brain's rim that is, in proportion to that of the whole: 0.08 and less, as grey matter lies there.
+        rim: f64 = 0.2,
+        /// The least part of white matter that is connected: 0.97 and more.
+        largest: f64 = 0.9,
+        /// The range of the part of a head that is white matter.
+        white_of_head: (f64, f64) = (0.04, 0.3),
+        /// Bone: the intensity that a hundredth of an image in Hounsfield units is below, where there is air in it.
+        air: f64 = -500.0,
+        /// The range of the part of such an image that is bone.
+        bone: (f64, f64) = (0.001, 0.3),
     }
 }
 

@@ -75,6 +75,8 @@ pub enum Remedy {
     OtherForce,
     /// another start led to another result: say which region is the object, or begin nearer to it.
     StartDecides,
+    /// the object is not what the preset is for: check what the image is of, or choose another preset or force.
+    OtherPreset,
 }
 
 /// One thing that was checked.
