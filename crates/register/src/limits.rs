@@ -260,6 +260,8 @@ limits! {
         gap: f64 = 1.4,
         /// The range of the same distance from cerebrospinal fluid: 5.6 to 8.7 in such images.
         span: (f64, f64) = (5.2, 12.0),
+        /// The range of the volume that is taken for the brain, ml: of adults 1000 to 1900, of whole heads 2500 and more.
+        brain: (f64, f64) = (300.0, 2300.0),
         /// The range of the part of the brain that is white matter: 0.2 to 0.5.
         white: (f64, f64) = (0.15, 0.55),
         /// The greatest part of the brain's rim that is, in proportion to that of the whole: 0.08 and less, as grey matter lies there.

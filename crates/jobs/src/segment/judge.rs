@@ -90,6 +90,7 @@ fn of_preset(of: &PresetRecord, preset: Preset) -> Vec<Check> {
         Preset::None => Vec::new(),
         Preset::WhiteMatter => {
             let mut all = tissues();
+            all.push(within("volume of the brain", of.brain_ml, limits.brain).in_unit("ml"));
             all.push(within("part of the brain that is white matter", of.part, limits.white));
             all.push(at_most("part of its rim, in proportion", of.rim, limits.rim));
             all.push(at_least("part of it that is connected", of.largest, limits.largest));
@@ -250,6 +251,7 @@ mod tests {
             let mut record = PresetRecord {
                 gap: Some(2.8),
                 span: Some(8.0),
+                brain_ml: Some(1500.0),
                 part: Some(0.3),
                 rim: Some(0.05),
                 largest: Some(0.99),
@@ -263,10 +265,11 @@ mod tests {
             judged(&found, "preset = 'white-matter'")
         };
         let good = white(|_| {});
-        assert!(good.good && good.checks.len() == 9, "{good:?}");
+        assert!(good.good && good.checks.len() == 10, "{good:?}");
         for (change, part) in [
             ((|r| r.gap = Some(1.0)) as fn(&mut PresetRecord), "brighter than grey matter by 1 SD"),
             (|r| r.span = Some(14.0), "brighter than fluid by 14 SD"),
+            (|r| r.brain_ml = Some(3500.0), "volume of the brain 3500 ml"),
             (|r| r.part = Some(0.05), "part of the brain"),
             (|r| r.rim = Some(0.9), "part of its rim"),
             (|r| r.largest = Some(0.4), "connected"),

@@ -200,7 +200,18 @@ impl Prepared {
                 let depths = depths(grid.dims(), &filled, grid.spacing(), false)?;
                 let [part, rim] = white_matter_share(mask, &depths, &set, RIM);
                 let (part, rim) = (Some(part), Some(rim));
-                PresetRecord { name, gap, span, part, rim, largest: largest()?, ..<_>::default() }
+                let brain = filled.iter().filter(|f| **f).count() as f64 * grid.voxel_volume();
+                let brain_ml = Some(brain / 1000.0);
+                PresetRecord {
+                    name,
+                    gap,
+                    span,
+                    brain_ml,
+                    part,
+                    rim,
+                    largest: largest()?,
+                    ..<_>::default()
+                }
             }
             Known::Head { head, .. } => {
                 let (gap, span) = of_tissues(&head.tissues);

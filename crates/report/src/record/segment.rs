@@ -149,6 +149,9 @@ pub struct PresetRecord {
     /// The same of white matter and cerebrospinal fluid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub span: Option<f64>,
+    /// The volume that is taken for the brain, ml.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub brain_ml: Option<f64>,
     /// The part of the brain, or of the head, that is the object; of bone the part of the image above the threshold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<f64>,
