@@ -153,6 +153,21 @@ def wrong(program, data, counts):
         for preset in ("white-matter-head", "bone"):
             labels, record, seconds = program.run(whole, "--preset", preset)
             counts[line(f"{name} brain, {preset}", preset == "white-matter-head", labels, record, seconds)] += 1
+    # What is around the image says nothing about its units.
+    head = sitk.ReadImage(os.path.join(data, BRAINS, "1000_fullhead_2mm.nii.gz"), sitk.sitkFloat32)
+    x = sitk.GetArrayFromImage(head)
+    ct = sitk.ReadImage(os.path.join(data, "ct_head_invesalius", "cranium_ct.nii.gz"), sitk.sitkFloat32)
+    y = sitk.GetArrayFromImage(ct)
+    yy, xx = np.mgrid[:y.shape[1], :y.shape[2]]
+    field = (2 * xx / y.shape[2] - 1) ** 2 + (2 * yy / y.shape[1] - 1) ** 2 < 1
+    for name, image in (
+        ("MR, background -1024", masked(head, np.where(x > 50, x, -1024))),
+        ("MR less 1024", masked(head, x - 1024)),
+        ("CT without intercept", masked(ct, np.where(field, y + 1024, -2000))),
+        ("CT, 0 to 4095", masked(ct, np.clip(y + 1024, 0, 4095))),
+    ):
+        labels, record, seconds = program.run(image, "--preset", "bone")
+        counts[line(f"{name}, bone", False, labels, record, seconds)] += 1
     others = {
         "white-matter": ["heart_acdc/*ed*.nii*", "lung_mri/*.nii*", "ct_head_invesalius/*.nii*", "contrasts_ms/*T2W*", "contrasts_ms/*FLAIR*", f"{BRAINS}/1000_fullhead*",
                          "templates_mni2mm/avg152T2*", "phantom_rigid/*.nii*"],

@@ -77,6 +77,8 @@ pub enum Remedy {
     StartDecides,
     /// the object is not what the preset is for: check what the image is of, or choose another preset or force.
     OtherPreset,
+    /// the front of a preset had not come to rest: allow more iterations.
+    IterationsOfPreset,
 }
 
 /// One thing that was checked.

@@ -41,10 +41,10 @@ Presets, each with a force, a start and checks of its own:
   white-matter       of a T1-weighted brain with zeros around it, or within --prior-mask: four tissues of one
                      spread are fitted to its intensities; checked are their distances, the part of the brain
                      that is white matter, its rim, and that it hangs together
-  white-matter-head  of a whole head: the same slice by slice, from the vertex down, without what is
-                     connected with skull and scalp
-  bone               of a CT: what is likelier bone than soft tissue about --bone-threshold, the more
-                     strictly the noisier the image is; checked is that intensities are Hounsfield units
+  white-matter-head  of a whole head: slice by slice, from the vertex down, without what hangs on skull
+                     and scalp; checked are the distances of tissues, and the size of the result
+  bone               of a CT: what is likelier bone than soft tissue about --bone-threshold; the noisier
+                     the image is, the less single voxels count; checked is that intensities are HU
 
 Forces, and what they are for:
   chan-vese          regions of nearly one intensity each (CT, phantoms, stained sections); noise is

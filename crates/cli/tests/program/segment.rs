@@ -337,9 +337,12 @@ fn results_are_tidied() {
 fn results_have_the_same_bits() {
     let (place, _) = place();
     let bytes = |name: &str| fs::read(place.path(name)).unwrap();
-    for (line, image) in
-        [("--smooth 1", "ball"), ("--force geodesic-regions", "disc"), ("--regions 3", "disc")]
-    {
+    for (line, image) in [
+        ("--smooth 1", "ball"),
+        ("--force geodesic-regions", "disc"),
+        ("--regions 3", "disc"),
+        ("--preset bone --bone-threshold 60", "ball"),
+    ] {
         for threads in [1, 2] {
             let line = format!("segment {image}.nii.gz -o {threads} {line} --threads {threads} -q");
             assert!(place.line(&line).code < 2);
@@ -480,6 +483,7 @@ fn white_matter_by_its_preset() {
     place.image("whole.nii.gz", &image);
     place.image("brain.nii.gz", &made(&|_, v| v));
     place.image("mask.nii.gz", &made(&|_, _| 1.0));
+    place.image("all.nii.gz", &Volume::filled(image.grid().clone(), 1.0));
     place.image("inverted.nii.gz", &made(&|_, v| most * 1.05 - v));
     place.image(
         "noise.nii.gz",
@@ -499,6 +503,13 @@ fn white_matter_by_its_preset() {
     let (code, by_mask) =
         preset(&place, "whole.nii.gz --preset white-matter --prior-mask mask.nii.gz");
     assert_eq!((code, &by_mask["regions"][1]["voxels"]), (0, &said["regions"][1]["voxels"]));
+    // What is tidied or smoothed is of the same brain, and its connection was measured before.
+    let (code, tidied) =
+        preset(&place, "brain.nii.gz --preset white-matter --largest-component --smooth 2");
+    let found = labels(&place, "out");
+    assert_eq!((code, &tidied["regions"][1]["parts"]), (0, &Value::from(1)));
+    assert!(tidied["preset"]["largest"].as_f64().unwrap() < 1.0, "{tidied}");
+    assert!(found.data().iter().zip(tissues.data()).all(|(l, t)| *l == 0 || *t > 0.0));
     for wrong in ["inverted", "noise"] {
         let (code, said) = preset(&place, &format!("{wrong}.nii.gz --preset white-matter"));
         assert_eq!(code, 1, "{said}");
@@ -510,6 +521,7 @@ fn white_matter_by_its_preset() {
         ("brain.nii.gz --preset white-matter --bone-threshold 200", "--bone-threshold is for"),
         ("brain.nii.gz --preset white-matter-head --connectivity 6", "slice by slice; give 4 or 8"),
         ("mask.nii.gz --preset white-matter", "different values"),
+        ("brain.nii.gz --preset white-matter --prior-mask all.nii.gz", "its"),
     ] {
         let run = place.line(&format!("segment {line} -o none"));
         assert_eq!(run.code, 2, "{line}: {}", run.out);

@@ -112,11 +112,15 @@ impl<'a> Moving<'a> {
         };
         let force = Speed::new(lattice, prepared.speed.data())?;
         let force = force.with_curvature(prepared.curvature)?;
+        let mut parameters = prepared.parameters.clone();
+        let grid = prepared.speed.grid();
+        parameters.insert("connectivity".into(), lattice.neighbourhood().count().into());
+        parameters.insert("sigma".into(), settings.sigma(grid).into());
         Ok(Self {
             by: By::Force(Box::new(force)),
-            parameters: prepared.parameters.clone(),
+            parameters,
             classes: prepared.classes.clone(),
-            ..Self::begun(lattice, prepared.speed.grid(), settings, iterations)
+            ..Self::begun(lattice, grid, settings, iterations)
         })
     }
 

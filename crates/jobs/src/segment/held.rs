@@ -17,6 +17,9 @@ const THIN: [f64; 2] = [128.0, 44.0];
 /// The spacing of thinned images of presets, mm: white matter and bone are thinner than what others find.
 const FINE: f64 = 2.0;
 
+/// The fewest voxels along an axis that such an image is thinned to.
+const FEWEST: f64 = 16.0;
+
 /// Every so many voxels of an image along its axes.
 fn thinned(image: &Volume<f32>, settings: &Settings) -> Result<Volume<f32>> {
     let grid = image.grid();
@@ -24,7 +27,8 @@ fn thinned(image: &Volume<f32>, settings: &Settings) -> Result<Volume<f32>> {
     let most = THIN[usize::from(!grid.is_2d())];
     let steps = match settings.preset {
         Preset::None => dims.map(|n| n as f64 / most),
-        _ => grid.spacing().map(|mm| FINE / mm),
+        // Some slices are always left.
+        _ => [0, 1, 2].map(|a| (FINE / grid.spacing()[a]).min(dims[a] as f64 / FEWEST)),
     };
     let steps = steps.map(|n| (n.round() as usize).max(1));
     let [nx, ny, nz] = [0, 1, 2].map(|a| dims[a].div_ceil(steps[a]));

@@ -10,12 +10,20 @@ use voxalign_report::segment::{HeldOutRecord, PresetRecord, RegionRecord, Segmen
 pub(super) fn verdict(found: &SegmentFound, settings: &Settings) -> Verdict {
     let objects: Vec<&RegionRecord> = found.regions.iter().filter(|r| r.label != 0).collect();
     let mut checks = vec![there_are_regions(found, &objects, settings)];
+    // What the usual remedies name, presets refuse.
+    let or = |check: Check, usual| match settings.preset {
+        Preset::None => check.or(usual),
+        _ => check.or(Remedy::OtherPreset),
+    };
     let gone = ["vanished", "filled"].contains(&found.ending.as_str());
     if !gone && settings.force != Force::MeanCurvature {
         let rests = ["steady", "repeating"].contains(&found.ending.as_str());
         let asked = format!("to rest within {}", found.limit);
         let check = Check::new("iterations", found.iterations as f64, asked, rests);
-        checks.push(check.or(Remedy::MoreIterations));
+        checks.push(match settings.preset {
+            Preset::None => check.or(Remedy::MoreIterations),
+            _ => check.or(Remedy::IterationsOfPreset),
+        });
     }
     if !gone && settings.looks_at_image() && settings.evolution.regions == 2 {
         checks.extend(of_image(&objects, settings.preset));
@@ -23,7 +31,7 @@ pub(super) fn verdict(found: &SegmentFound, settings: &Settings) -> Verdict {
     checks.extend(found.preset.iter().flat_map(|of| of_preset(of, settings.preset)));
     if let Some(agreement) = found.agreement {
         let check = Check::at_least("Dice with another start", agreement, SEGMENT.agreement);
-        checks.push(check.or(Remedy::StartDecides));
+        checks.push(or(check, Remedy::StartDecides));
     }
     Verdict::new(checks, remarks(found, &objects))
 }
@@ -59,7 +67,10 @@ fn there_are_regions(
             Check::none("regions without a voxel", names.len() as u64).of(names)
         }
     };
-    check.or(Remedy::OtherFront)
+    match settings.preset {
+        Preset::None => check.or(Remedy::OtherFront),
+        _ => check.or(Remedy::OtherPreset),
+    }
 }
 
 /// What a preset knows of its object.
@@ -100,10 +111,13 @@ fn of_preset(of: &PresetRecord, preset: Preset) -> Vec<Check> {
             let mut all = tissues();
             let name = "part of the head that is white matter";
             all.push(within(name, of.part, limits.white_of_head));
+            let name = "volume of white matter";
+            all.push(within(name, of.object_ml, limits.white_ml).in_unit("ml"));
             all
         }
         Preset::Bone(_) => vec![
             at_most("intensity of the darkest hundredth", of.air, limits.air).in_unit("HU"),
+            within("median intensity of tissue", of.tissue, limits.tissue).in_unit("HU"),
             within("part of the image above the threshold", of.part, limits.bone),
         ],
     }
@@ -123,7 +137,10 @@ fn of_image(objects: &[&RegionRecord], preset: Preset) -> Vec<Check> {
     let check = |name: &str, value: Option<f64>, least: f64| {
         let check = Check::at_least(name, value.unwrap_or(f64::NAN), least);
         let check = if value.is_none() { check.unmeasured() } else { check };
-        check.or(Remedy::OtherForce)
+        match preset {
+            Preset::None => check.or(Remedy::OtherForce),
+            _ => check.or(Remedy::OtherPreset),
+        }
     };
     let (much, of_blurred) = SEGMENT.blurred;
     let separation = least(|h| Some(h.separation)).unwrap_or(0.0);
@@ -280,8 +297,8 @@ mod tests {
         }
         let bone = |air: f64, part: f64| {
             let mut found = found([50, 50], "steady");
-            let (air, part) = (Some(air), Some(part));
-            found.preset = Some(PresetRecord { air, part, ..PresetRecord::default() });
+            let (air, tissue, part) = (Some(air), Some(40.0), Some(part));
+            found.preset = Some(PresetRecord { air, tissue, part, ..PresetRecord::default() });
             judged(&found, "preset = 'bone'")
         };
         assert!(bone(-990.0, 0.05).good && !bone(0.0, 0.05).good && !bone(-990.0, 0.6).good);

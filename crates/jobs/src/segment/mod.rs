@@ -148,11 +148,11 @@ impl Job {
             all.insert("init".into(), settings.init.name().into());
             all.extend(start::used(grid, settings));
         }
-        all.extend(used.clone());
         all.extend(settings.evolution.as_json());
         let connectivity = settings.neighbourhood(grid)?.count();
         all.insert("connectivity".into(), connectivity.into());
         all.insert("sigma".into(), settings.sigma(grid).into());
+        all.extend(used.clone());
         all.extend(settings.tidy.as_json());
         let path = |path: &Option<PathBuf>| json!(path.as_ref().map(|p| p.display().to_string()));
         let Options { speed, prior_mask, initial_mask, label_names, .. } = &self.options;

@@ -7,9 +7,7 @@ use serde_json::{Map, Value};
 use voxalign_image::{Affine, Grid, Matrix3, Vector3, Volume, memory};
 use voxalign_options::{Choice as _, text};
 use voxalign_report::segment::{ClassRecord, PresetRecord};
-use voxalign_segment::presets::{
-    Bone, Head, Mosaic, SharedDeviation, Wave, depths, white_matter_share,
-};
+use voxalign_segment::presets::{Bone, Head, Mosaic, SharedDeviation, Wave, depths, shares};
 use voxalign_segment::{Lattice, Neighbourhood, tidy};
 
 /// The weight of the curvature, nats times the smallest spacing.
@@ -33,8 +31,18 @@ const GAP: usize = 8;
 /// The part of an image without brain that there is at least where a skull has been removed.
 const AROUND: f64 = 0.05;
 
-/// The part of an image whose intensities are at most that of air.
+/// The part of an image whose intensities are at most that of air, and what is less than any air and so beyond the field of view, HU.
 const AIR: f64 = 0.01;
+const BEYOND: f32 = -1200.0;
+
+/// What is denser than this is tissue, HU.
+const TISSUE: f32 = -500.0;
+
+/// The least part of upwards in the direction of slices of a head.
+const UPWARDS: f64 = 0.8;
+
+/// As far as Gaussians of curvatures reach at most, points.
+const REACH: f64 = 31.0;
 
 /// An image made ready for a preset.
 pub(super) struct Prepared {
@@ -59,7 +67,7 @@ pub(super) struct Prepared {
 enum Known {
     Brain { tissues: SharedDeviation, mask: Vec<bool> },
     Head { head: Head, values: Vec<f32> },
-    Bone { noise: f64, percentile: f64, above: f64 },
+    Bone { noise: f64, air: Option<f64>, tissue: Option<f64>, above: f64 },
 }
 
 impl Prepared {
@@ -119,6 +127,13 @@ impl Prepared {
                 100.0 * around
             )));
         }
+        let low = mask.iter().zip(values).filter(|(m, v)| **m && **v <= 0.0).count();
+        let all = mask.iter().filter(|m| **m).count();
+        if low as f64 > AROUND * all as f64 {
+            return Err(Error::input(text!(
+                "`prior_mask`: {low} of its {all} voxels are 0 or less in the image; give a mask of the brain alone, or an image whose intensities are above 0 there"
+            )));
+        }
         let of_brain = (0..mask.len()).filter(|p| mask[*p]).map(|p| values[p]);
         let tissues = SharedDeviation::fit(&memory::collected(of_brain)?, QUANTILE)?;
         let mut speeds = tissues.speeds(values)?;
@@ -145,14 +160,18 @@ impl Prepared {
         let values = image.data();
         let lattice = Lattice::new(image.dims(), Neighbourhood::Six)?;
         let bone = Bone::of(&lattice, values, threshold)?;
-        let mut sorted = memory::copied(values)?;
-        let at = (AIR * (sorted.len() - 1) as f64) as usize;
-        let percentile = f64::from(*sorted.select_nth_unstable_by(at, f32::total_cmp).1);
+        let part = |above: f32, part: f64| -> Result<Option<f64>> {
+            let mut all = memory::collected(values.iter().copied().filter(|v| *v > above))?;
+            let at = (part * all.len().saturating_sub(1) as f64) as usize;
+            let is_some = !all.is_empty();
+            Ok(is_some.then(|| f64::from(*all.select_nth_unstable_by(at, f32::total_cmp).1)))
+        };
+        let (air, tissue) = (part(BEYOND, AIR)?, part(TISSUE, 0.5)?);
         let above = values.iter().filter(|v| f64::from(**v) > threshold).count();
         let above = above as f64 / values.len() as f64;
         let speed = Volume::new(image.grid().clone(), bone.speeds(values)?)?;
         let mask = memory::filled(values.len(), true)?;
-        Self::of(speed, mask, Known::Bone { noise: bone.noise, percentile, above })
+        Self::of(speed, mask, Known::Bone { noise: bone.noise, air, tissue, above })
     }
 
     /// The points on which fronts move.
@@ -170,6 +189,9 @@ impl Prepared {
 
     /// The object on the grid of the image, from where the front came to rest.
     pub(super) fn object(&self, labels: Vec<u8>) -> Result<Vec<u8>> {
+        // Smoothing knows no mask.
+        let mut labels = labels;
+        labels.iter_mut().zip(&self.mask).filter(|(_, m)| !**m).for_each(|(l, _)| *l = 0);
         let (Some(slices), Known::Head { head, values }) = (&self.slices, &self.known) else {
             return Ok(labels);
         };
@@ -198,8 +220,7 @@ impl Prepared {
                 let mut filled = memory::copied(mask)?;
                 tidy::fill_holes(&Lattice::new(grid.dims(), Neighbourhood::Six)?, &mut filled)?;
                 let depths = depths(grid.dims(), &filled, grid.spacing(), false)?;
-                let [part, rim] = white_matter_share(mask, &depths, &set, RIM);
-                let (part, rim) = (Some(part), Some(rim));
+                let [part, rim] = shares(mask, &depths, &set, RIM);
                 let brain = filled.iter().filter(|f| **f).count() as f64 * grid.voxel_volume();
                 let brain_ml = Some(brain / 1000.0);
                 PresetRecord {
@@ -216,13 +237,16 @@ impl Prepared {
             Known::Head { head, .. } => {
                 let (gap, span) = of_tissues(&head.tissues);
                 let all = head.set.iter().filter(|h| **h).count().max(1) as f64;
-                let part = Some(set.iter().filter(|s| **s).count() as f64 / all);
-                PresetRecord { name, gap, span, part, ..<_>::default() }
+                let object = set.iter().filter(|s| **s).count() as f64;
+                let (part, ml) = (object / all, object * grid.voxel_volume() / 1000.0);
+                let (part, object_ml) = (Some(part), Some(ml));
+                PresetRecord { name, gap, span, part, object_ml, ..<_>::default() }
             }
-            Known::Bone { noise, percentile, above } => PresetRecord {
+            Known::Bone { noise, air, tissue, above } => PresetRecord {
                 name,
                 noise: Some(*noise),
-                air: Some(*percentile),
+                air: *air,
+                tissue: *tissue,
                 part: Some(*above),
                 ..<_>::default()
             },
@@ -262,13 +286,26 @@ impl Slices {
         let mut in_slice = [order[0], order[1]];
         in_slice.sort_unstable();
         let last = order[2];
+        if up(last).abs() < UPWARDS {
+            return Err(Error::input(text!(
+                "`preset = white-matter-head` needs slices that rise from the neck to the vertex, and no axis of the image ({grid}) is within 37° of upwards; check its orientation"
+            )));
+        }
         let axes = [(in_slice[0], false), (in_slice[1], false), (last, up(last) < 0.0)];
         let of_image = grid.dims();
         let dims = axes.map(|(a, _)| of_image[a]);
         let spacing = axes.map(|(a, _)| grid.spacing()[a]);
-        let sigma = settings.sigma(grid) / spacing[0].min(spacing[1]);
+        let plane = Grid::axis_aligned([dims[0], dims[1], 1], spacing)?;
+        let sigma = settings.sigma(&plane) / spacing[0].min(spacing[1]);
         // Gaussians end at three deviations.
-        let gap = GAP.max((3.0 * sigma).ceil() as usize + 2);
+        let reach = 3.0 * sigma;
+        if reach > REACH {
+            return Err(Error::input(text!(
+                "`sigma` is {} mm, and three times that are more than {REACH} voxels; give less",
+                settings.sigma(&plane)
+            )));
+        }
+        let gap = GAP.max(reach.ceil() as usize + 2);
         let mosaic = Mosaic::new([dims[0], dims[1]], dims[2], gap);
         Ok(Self { dims, spacing, axes, of_image, mosaic })
     }

@@ -35,7 +35,7 @@ impl<'a> Stage<'a> {
         Ok(Self { image, speed, masks, settings, prepared, lattice })
     }
 
-    /// Where fronts begin, or `other`wise begin: [`start`], [`start_of_preset`].
+    /// Where fronts begin; or the `other` start, whose result is compared with that: [`start`], [`start_of_preset`].
     pub(super) fn start(&self, other: bool) -> Result<Option<Start>> {
         match &self.prepared {
             Some(prepared) => start_of_preset(&self.lattice, prepared, other).map(Some),

@@ -2,7 +2,7 @@
 
 use super::evolve::{Evolved, lattice, ordered};
 use super::held::held_out;
-use super::options::{Options, Settings};
+use super::options::{Options, Settings, TidyOptions};
 use super::stage::Stage;
 use super::start::{Masks, map};
 use super::{judge, regions};
@@ -152,6 +152,9 @@ impl Work<'_> {
             evolved;
         let labels = stage.labels(labels)?;
         fronts.end(iterations, |voxel| labels[voxel]);
+        // Whether an object is connected is no question once its islands are removed.
+        let is_tidied = settings.tidy != TidyOptions::USUAL;
+        let before = if is_tidied { stage.record(&labels)? } else { None };
         let Finished { labels, new, tidied } = self.finished(labels, &lattice)?;
         fronts.rename(&new);
         let agreement = other.map(|other| dice(&labels, &other)).transpose()?;
@@ -174,7 +177,10 @@ impl Work<'_> {
                 evidence.held_out = held;
             }
         }
-        let preset = stage.record(&labels)?;
+        let mut preset = stage.record(&labels)?;
+        if let (Some(preset), Some(before)) = (&mut preset, before) {
+            preset.largest = before.largest;
+        }
         let force = preset.as_ref().map_or(settings.force.name(), |p| &p.name).to_owned();
         let found = SegmentFound {
             force,

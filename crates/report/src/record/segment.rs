@@ -155,18 +155,24 @@ pub struct PresetRecord {
     /// The part of the brain, or of the head, that is the object; of bone the part of the image above the threshold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<f64>,
+    /// The volume of the object, ml.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object_ml: Option<f64>,
     /// The part of the brain's rim that is the object, in proportion to that of the whole brain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rim: Option<f64>,
-    /// The part of the object that is connected with its largest part.
+    /// The part of the object that is connected with its largest part, before anything is tidied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub largest: Option<f64>,
     /// The standard deviation of the noise, HU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise: Option<f64>,
-    /// The intensity that a hundredth of the image is below: of air in computed tomography.
+    /// The intensity that a hundredth of the image is below, without what is below -1200 HU: of air in computed tomography.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub air: Option<f64>,
+    /// The median of what is above -500 HU: of tissue in computed tomography.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tissue: Option<f64>,
 }
 
 /// The result of a segmentation.

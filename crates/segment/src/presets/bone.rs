@@ -24,14 +24,21 @@ pub struct Bone {
 }
 
 impl Bone {
-    /// Bone above a threshold, HU, with the noise of an image: that of its second differences along x where it is denser than -300 HU, by their median.
+    /// Bone above a threshold, HU, with the noise of an image: that of its second differences where it is denser than -300 HU, by their median, along the first axis of three points and
+    /// more. Of smaller images the noise is 0.
     ///
     /// # Errors
     /// [`SegmentError::OutOfMemory`](crate::SegmentError::OutOfMemory).
     pub fn of(lattice: &Lattice, values: &[f32], threshold: f64) -> Result<Self> {
-        let nx = lattice.dims()[0];
-        let rows = || values.chunks_exact(nx).flat_map(|row| row.windows(3));
-        let second = rows().filter(|w| w[1] > DENSE).map(|w| w[0] - 2.0 * w[1] + w[2]);
+        let dims = lattice.dims();
+        let Some(axis) = (0..3).find(|a| dims[*a] >= 3) else {
+            return Ok(Self { threshold, noise: 0.0 });
+        };
+        let stride: usize = dims[..axis].iter().product();
+        let inner =
+            (0..values.len()).filter(|p| (1..dims[axis] - 1).contains(&(p / stride % dims[axis])));
+        let dense = inner.filter(|p| values[*p] > DENSE);
+        let second = dense.map(|p| values[p - stride] - 2.0 * values[p] + values[p + stride]);
         let mut second = memory::collected(second)?;
         let centre = median(&mut second);
         second.iter_mut().for_each(|v| *v = (*v - centre).abs());
@@ -96,5 +103,10 @@ mod tests {
         let speeds = bone.speeds(&values).unwrap();
         assert!(speeds.iter().zip(&values).all(|(s, v)| (*s > 0.0) == (*v > 300.0)));
         assert_eq!(Bone::of(&lattice, &vec![-1000.0; 2400], 300.0).unwrap().noise, 0.0);
+        // The same along another axis where the first one has a point alone.
+        let turned = Lattice::new([1, 60, 40], Neighbourhood::Six).unwrap();
+        assert_eq!(Bone::of(&turned, &values, 300.0).unwrap(), bone);
+        let few = Lattice::new([2, 2, 1], Neighbourhood::Four).unwrap();
+        assert_eq!(Bone::of(&few, &values[..4], 300.0).unwrap().noise, 0.0);
     }
 }

@@ -16,13 +16,12 @@ pub fn depths(
 ) -> Result<Vec<f32>> {
     same_length("the set", set.len(), dims.iter().product())?;
     let mut squares = memory::collected(set.iter().map(|s| if *s { f32::INFINITY } else { 0.0 }))?;
-    let mut strides = [1, dims[0], dims[0] * dims[1]];
-    strides.sort_unstable();
+    let strides = [1, dims[0], dims[0] * dims[1]];
     let most = dims.iter().max().copied().unwrap_or(1) + 1;
     let mut line = memory::zeroed::<f64>(most)?;
     let mut hull = memory::zeroed::<(usize, f64)>(most)?;
     for axis in 0..3 {
-        let (n, stride) = (dims[axis], [1, dims[0], dims[0] * dims[1]][axis]);
+        let (n, stride) = (dims[axis], strides[axis]);
         let has_end = axis == 2 && beyond_last;
         if n == 1 && !has_end {
             continue;
@@ -33,8 +32,8 @@ pub fn depths(
             }
             line[n] = 0.0;
             let all = n + usize::from(has_end);
-            let mut place = lower_hull(&line[..all], spacing[axis], &mut hull);
-            let Some(parabolas) = place.take() else { continue };
+            let hulls = lower_hull(&line[..all], spacing[axis], &mut hull);
+            let Some(parabolas) = hulls else { continue };
             let mut k = 0;
             for i in 0..n {
                 while k + 1 < parabolas && hull[k + 1].1 <= i as f64 {

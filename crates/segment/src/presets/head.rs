@@ -90,7 +90,7 @@ pub struct Wave {
 
 impl Default for Wave {
     fn default() -> Self {
-        Self { fat: 3.0, rim: 10.0, creep: 16.0, new: 12.0, near: 4.0, first: 1500.0, least: 0.04 }
+        Self { fat: 3.0, rim: 10.0, creep: 16.0, new: 12.0, near: 5.0, first: 1500.0, least: 0.04 }
     }
 }
 
@@ -107,7 +107,6 @@ impl Wave {
         let n = slice.len();
         let area = head.spacing[0] * head.spacing[1];
         let hot = head.tissues.means[3] + self.fat * head.tissues.deviation;
-        let near = ((self.near / head.spacing[0]).round() as usize).max(1);
         let mut brain = memory::filled(object.len(), false)?;
         let mut skull = memory::filled(object.len(), false)?;
         let nothing = memory::filled(n, false)?;
@@ -120,7 +119,8 @@ impl Wave {
             };
             let beside_skull = slice.grown(skull_above, 1, Neighbourhood::Four)?;
             let beside_brain = slice.grown(brain_above, 1, Neighbourhood::Eight)?;
-            let near_brain = slice.grown(brain_above, near, Neighbourhood::Eight)?;
+            let away = memory::collected(brain_above.iter().map(|b| !*b))?;
+            let from_brain = depths(slice.four.dims(), &away, head.spacing, false)?;
             let is_skull = |p: usize| {
                 let (depth, value) = (f64::from(head.depths[at(p)]), f64::from(values[at(p)]));
                 let crept = beside_skull[p] && !beside_brain[p] && depth < self.creep;
@@ -137,7 +137,7 @@ impl Wave {
             for part in slice.parts(&rest)? {
                 let depth = part.iter().map(|p| head.depths[at(*p)]).fold(f32::INFINITY, f32::min);
                 let is_deep = f64::from(depth) >= self.new;
-                let is_near = part.iter().any(|p| near_brain[*p]);
+                let is_near = part.iter().any(|p| f64::from(from_brain[*p]) <= self.near);
                 if is_deep && (is_near || is_first) {
                     part.iter().for_each(|p| own[*p] = true);
                 } else if !is_deep && !is_near && part.iter().any(|p| beside_own_skull[*p]) {

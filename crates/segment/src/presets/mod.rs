@@ -10,4 +10,4 @@ pub use bone::Bone;
 pub use depth::depths;
 pub use head::{Head, Wave};
 pub use mosaic::Mosaic;
-pub use tissues::{SharedDeviation, white_matter_share};
+pub use tissues::{SharedDeviation, shares};

@@ -167,19 +167,21 @@ fn log_sum(logs: &[f64]) -> f64 {
     most + logs.iter().map(|l| (l - most).exp()).sum::<f64>().ln()
 }
 
-/// How much of a mask is white matter, and how much of its rim (what is within so many mm of its outside, as `depths` tell) in proportion to that. Grey matter is what lies at the
-/// rim of a brain, so that the second is small.
+/// How much of a mask is in a set, and how much of its rim (what is within so many mm of its outside, as [`depths`](super::depths) tell) in proportion to that. Grey matter lies
+/// at the rim of a brain, so that of white matter the second is small. None where there is nothing to measure it at.
 #[must_use]
-pub fn white_matter_share(mask: &[bool], depths: &[f32], set: &[bool], rim: f32) -> [f64; 2] {
+pub fn shares(mask: &[bool], depths: &[f32], set: &[bool], rim: f32) -> [Option<f64>; 2] {
     let part = |is_in: &dyn Fn(usize) -> bool| {
-        let all = (0..mask.len()).filter(|p| mask[*p] && is_in(*p));
-        let (all, inside) = all
-            .fold([0usize; 2], |[all, inside], p| [all + 1, inside + usize::from(set[p])])
-            .into();
-        inside as f64 / (all as f64).max(1.0)
+        let (mut all, mut inside) = (0usize, 0usize);
+        for p in (0..mask.len()).filter(|p| mask[*p] && is_in(*p)) {
+            all += 1;
+            inside += usize::from(set[p]);
+        }
+        (all > 0).then(|| inside as f64 / all as f64)
     };
     let whole = part(&|_| true);
-    [whole, part(&|p| depths[p] <= rim) / whole.max(1e-9)]
+    let rim = part(&|p| depths[p] <= rim).zip(whole).filter(|(_, whole)| *whole > 0.0);
+    [whole, rim.map(|(rim, whole)| rim / whole)]
 }
 
 #[cfg(test)]
@@ -230,6 +232,17 @@ mod tests {
         for (value, speed) in values.iter().zip(&speeds) {
             assert!((of.brightest(f64::from(*value)) - f64::from(*speed)).abs() < 0.02);
         }
+    }
+
+    #[test]
+    fn shares_are_of_what_can_be_measured() {
+        let mask = [true, true, true, true, false];
+        let depths = [1.0, 2.0, 3.0, 9.0, 0.0];
+        let set = [false, true, true, true, false];
+        assert_eq!(shares(&mask, &depths, &set, 2.0), [Some(0.75), Some(0.5 / 0.75)]);
+        assert_eq!(shares(&mask, &[f32::INFINITY; 5], &set, 2.0), [Some(0.75), None]);
+        assert_eq!(shares(&mask, &depths, &[false; 5], 2.0), [Some(0.0), None]);
+        assert_eq!(shares(&[false; 5], &depths, &set, 2.0), [None, None]);
     }
 
     #[test]
