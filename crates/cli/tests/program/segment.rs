@@ -514,7 +514,7 @@ fn white_matter_by_its_preset() {
         let (code, said) = preset(&place, &format!("{wrong}.nii.gz --preset white-matter"));
         assert_eq!(code, 1, "{said}");
     }
-    let (code, said) = preset(&place, "brain.nii.gz --preset bone");
+    let (code, said) = preset(&place, "brain.nii.gz --preset bone --bone-threshold 200");
     assert!(code == 1 && said["verdict"].to_string().contains("darkest hundredth"), "{said}");
     for (line, part) in [
         ("whole.nii.gz --preset bone --force edge", "--force: --preset bone has"),

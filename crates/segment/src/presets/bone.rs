@@ -80,16 +80,17 @@ mod tests {
 
     #[test]
     fn noise_is_measured_beside_edges_and_air() {
-        let lattice = Lattice::new([60, 40, 1], Neighbourhood::Four).unwrap();
+        let lattice = Lattice::new([240, 20, 1], Neighbourhood::Four).unwrap();
         let mut random = Random(3);
-        let value = |p: usize| match p % 60 {
-            0..20 => -1000.0,
-            20..45 => 40.0,
+        let value = |p: usize| match p % 240 {
+            0..80 => -1000.0,
+            80..180 => 40.0,
             _ => 900.0,
         };
-        let values: Vec<f32> = (0..2400)
-            .map(|p| (value(p) + if p % 60 < 20 { 0.0 } else { 50.0 * random.normal() }) as f32)
-            .collect();
+        // Air has none, as scanners cut it off.
+        let noise = |p: usize, of: f64| if p % 240 < 80 { 0.0 } else { 50.0 * of };
+        let values: Vec<f32> =
+            (0..4800).map(|p| (value(p) + noise(p, random.normal())) as f32).collect();
         let bone = Bone::of(&lattice, &values, 300.0).unwrap();
         assert!((bone.noise - 50.0).abs() < 5.0, "{bone:?}");
         assert_eq!(bone.speed(300.0), 0.0);
@@ -102,9 +103,9 @@ mod tests {
         assert!(bone.speed(340.0) < clean.speed(340.0));
         let speeds = bone.speeds(&values).unwrap();
         assert!(speeds.iter().zip(&values).all(|(s, v)| (*s > 0.0) == (*v > 300.0)));
-        assert_eq!(Bone::of(&lattice, &vec![-1000.0; 2400], 300.0).unwrap().noise, 0.0);
+        assert_eq!(Bone::of(&lattice, &vec![-1000.0; 4800], 300.0).unwrap().noise, 0.0);
         // The same along another axis where the first one has a point alone.
-        let turned = Lattice::new([1, 60, 40], Neighbourhood::Six).unwrap();
+        let turned = Lattice::new([1, 240, 20], Neighbourhood::Six).unwrap();
         assert_eq!(Bone::of(&turned, &values, 300.0).unwrap(), bone);
         let few = Lattice::new([2, 2, 1], Neighbourhood::Four).unwrap();
         assert_eq!(Bone::of(&few, &values[..4], 300.0).unwrap().noise, 0.0);

@@ -39,7 +39,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// The head: the largest part that is brighter than half of Otsu's threshold, closed and filled in each slice.
+    /// The head: what is brighter than half of Otsu's threshold, closed and filled in each slice, and of this the largest part.
     ///
     /// # Errors
     /// [`SegmentError::Length`], [`SegmentError::NotFinite`], [`SegmentError::Components`] where nothing of it is deep enough for a brain,
@@ -52,12 +52,12 @@ impl Head {
         // Otsu's threshold lies in the middle between its means.
         let threshold = 0.25 * (means[0] + means[1]);
         let mut set = memory::collected(values.iter().map(|v| f64::from(*v) > threshold))?;
-        if dims[2] > 1 {
-            tidy::keep_largest(&Lattice::new(dims, Neighbourhood::Six)?, &mut set)?;
-        }
         let slice = Slice::new(dims)?;
         for slice_of_head in set.chunks_exact_mut(slice.len()) {
             slice.close(slice_of_head)?;
+        }
+        if dims[2] > 1 {
+            tidy::keep_largest(&Lattice::new(dims, Neighbourhood::Six)?, &mut set)?;
         }
         let top = set.iter().rposition(|s| *s).ok_or_else(|| none.clone())? / slice.len();
         let depths = depths(dims, &set, spacing, true)?;
