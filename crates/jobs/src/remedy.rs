@@ -191,6 +191,15 @@ pub(crate) fn words(remedy: Remedy, speaker: Speaker) -> Text {
              `prior_mask` around what matters"
             )
         }
+        (Remedy::IterationsOfPreset, Segment) => {
+            text!("the front had not come to rest: give more `iterations` (100 without)")
+        }
+        (Remedy::OtherPreset, Segment) => {
+            text!(
+                "the image is not as the `preset` expects (white matter: T1-weighted, without skull for white-matter, the whole head for white-matter-head; bone: CT in Hounsfield \
+                 units with some air): look at the pictures, choose another `preset`, or give a `force`"
+            )
+        }
         (Remedy::StartDecides, Segment) => {
             text!(
                 "another start led to another result: say which region is the object by `object` or `object_classes`, or start from a mask near it by \

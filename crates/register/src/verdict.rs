@@ -75,6 +75,10 @@ pub enum Remedy {
     OtherForce,
     /// another start led to another result: say which region is the object, or begin nearer to it.
     StartDecides,
+    /// the object is not what the preset is for: check what the image is of, or choose another preset or force.
+    OtherPreset,
+    /// the front of a preset had not come to rest: allow more iterations.
+    IterationsOfPreset,
 }
 
 /// One thing that was checked.

@@ -17,6 +17,7 @@
 //! | [`cells`] | the same evolution as operations on whole sets: 64 points a word, and a simulated cellular network |
 //! | [`equation`] | the differential equation, solved on the grid, for comparison |
 //! | [`partition`] | several regions at once |
+//! | [`presets`] | forces and steps for white matter, heads and bone |
 //! | [`bounds`] | how many iterations a start can need |
 //! | [`device`] | the same evolutions on a device, by tiles or by words |
 //! | [`tidy`] | parts and holes of a finished set |
@@ -80,6 +81,7 @@ pub mod gaussian;
 pub mod lattice;
 pub mod mixture;
 pub mod partition;
+pub mod presets;
 pub mod start;
 pub mod tidy;
 

@@ -11,6 +11,10 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   voxalign segment ct.nii.gz -o out
       what is brighter than the rest, from small cubes all over the image; labels, surface and report
+  voxalign segment --preset white-matter t1_brain.nii.gz -o out
+      white matter of a T1-weighted brain without skull (--preset white-matter-head: with skull)
+  voxalign segment --preset bone ct.nii.gz -o out --smallest-island 100
+      bone of a CT in Hounsfield units, without specks below 100 mm³
   voxalign segment t1.nii.gz -o out --regions 4
       four regions, each of one intensity: labels 1 to 3 by rising mean, 0 the darkest
   voxalign segment t1.nii.gz -o out --force geodesic-regions --classes 4 --object-classes 3,4
@@ -32,6 +36,15 @@ Examples:
 
 Two sides of a front exchange voxels along it, in whole steps: in each iteration those voxels outside that
 the force draws in, then those inside that it draws out. It ends where no voxel moves.
+
+Presets, each with a force, a start and checks of its own:
+  white-matter       of a T1-weighted brain with zeros around it, or within --prior-mask: four tissues of one
+                     spread are fitted to its intensities; checked are their distances, the part of the brain
+                     that is white matter, its rim, and that it hangs together
+  white-matter-head  of a whole head: slice by slice, from the vertex down, without what hangs on skull
+                     and scalp; checked are the distances of tissues, and the size of the result
+  bone               of a CT: what is likelier bone than soft tissue about --bone-threshold; the noisier
+                     the image is, the less single voxels count; checked is that intensities are HU
 
 Forces, and what they are for:
   chan-vese          regions of nearly one intensity each (CT, phantoms, stained sections); noise is

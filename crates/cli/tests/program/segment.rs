@@ -337,9 +337,12 @@ fn results_are_tidied() {
 fn results_have_the_same_bits() {
     let (place, _) = place();
     let bytes = |name: &str| fs::read(place.path(name)).unwrap();
-    for (line, image) in
-        [("--smooth 1", "ball"), ("--force geodesic-regions", "disc"), ("--regions 3", "disc")]
-    {
+    for (line, image) in [
+        ("--smooth 1", "ball"),
+        ("--force geodesic-regions", "disc"),
+        ("--regions 3", "disc"),
+        ("--preset bone --bone-threshold 60", "ball"),
+    ] {
         for threads in [1, 2] {
             let line = format!("segment {image}.nii.gz -o {threads} {line} --threads {threads} -q");
             assert!(place.line(&line).code < 2);
@@ -454,4 +457,136 @@ fn slices_of_real_brains() {
     assert!(voxels.min().unwrap() > 100);
     let of = read_volume(&slice).unwrap();
     assert!(labels(&place, "out").grid().approx_eq(of.grid(), 1e-3));
+}
+
+/// A line of `segment`, with its record; without the files that nobody looks at here.
+fn preset(place: &Place, line: &str) -> (u8, Value) {
+    let run = place.line(&format!("segment {line} -o out --no-surface --no-report"));
+    assert!(run.code < 2, "{line}: {}", run.err);
+    println!("{line}\n{}", run.out);
+    (run.code as u8, record(place, "out"))
+}
+
+/// White matter of the template by its preset, with zeros around the brain or a mask of it; of other images the verdict is bad.
+#[test]
+fn white_matter_by_its_preset() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data");
+    let place = Place::new();
+    let [image, tissues] = ["icbm152_t1.nii.gz", "icbm152_tissues.nii.gz"]
+        .map(|name| read_volume(root.join(name)).unwrap());
+    let made = |of: &dyn Fn(usize, f32) -> f32| {
+        let values = image.data().iter().zip(tissues.data()).enumerate();
+        let of = |(p, (v, t)): (usize, (&f32, &f32))| if *t > 0.0 { of(p, *v) } else { 0.0 };
+        Volume::new(image.grid().clone(), values.map(of).collect()).unwrap()
+    };
+    let most = image.data().iter().copied().fold(0.0, f32::max);
+    place.image("whole.nii.gz", &image);
+    place.image("brain.nii.gz", &made(&|_, v| v));
+    place.image("mask.nii.gz", &made(&|_, _| 1.0));
+    place.image("all.nii.gz", &Volume::filled(image.grid().clone(), 1.0));
+    place.image("inverted.nii.gz", &made(&|_, v| most * 1.05 - v));
+    place.image(
+        "noise.nii.gz",
+        &made(&|p, _| 1000.0 + 300.0 * (noise(p) + noise(p + 1) * noise(p + 7))),
+    );
+    let white: Vec<bool> = tissues.data().iter().map(|t| *t == 3.0).collect();
+    let (code, said) = preset(&place, "brain.nii.gz --preset white-matter");
+    let found = labels(&place, "out");
+    assert!(dice(&found, &white) > 0.85, "{}", dice(&found, &white));
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(said["classes"].as_array().unwrap().len(), 4);
+    assert_eq!(
+        (&said["force"], &said["parameters"]["preset"]),
+        (&said["preset"]["name"], &said["force"])
+    );
+    assert_eq!(said["regions"][1]["name"], "white matter");
+    let (code, by_mask) =
+        preset(&place, "whole.nii.gz --preset white-matter --prior-mask mask.nii.gz");
+    assert_eq!((code, &by_mask["regions"][1]["voxels"]), (0, &said["regions"][1]["voxels"]));
+    // What is tidied or smoothed is of the same brain, and its connection was measured before.
+    let (code, tidied) =
+        preset(&place, "brain.nii.gz --preset white-matter --largest-component --smooth 2");
+    let found = labels(&place, "out");
+    assert_eq!((code, &tidied["regions"][1]["parts"]), (0, &Value::from(1)));
+    assert!(tidied["preset"]["largest"].as_f64().unwrap() < 1.0, "{tidied}");
+    assert!(found.data().iter().zip(tissues.data()).all(|(l, t)| *l == 0 || *t > 0.0));
+    for wrong in ["inverted", "noise"] {
+        let (code, said) = preset(&place, &format!("{wrong}.nii.gz --preset white-matter"));
+        assert_eq!(code, 1, "{said}");
+    }
+    let (code, said) = preset(&place, "brain.nii.gz --preset bone --bone-threshold 200");
+    assert!(code == 1 && said["verdict"].to_string().contains("darkest hundredth"), "{said}");
+    for (line, part) in [
+        ("whole.nii.gz --preset bone --force edge", "--force: --preset bone has"),
+        ("brain.nii.gz --preset white-matter --bone-threshold 200", "--bone-threshold is for"),
+        ("brain.nii.gz --preset white-matter-head --connectivity 6", "slice by slice; give 4 or 8"),
+        ("mask.nii.gz --preset white-matter", "different values"),
+        ("brain.nii.gz --preset white-matter --prior-mask all.nii.gz", "its"),
+    ] {
+        let run = place.line(&format!("segment {line} -o none"));
+        assert_eq!(run.code, 2, "{line}: {}", run.out);
+        assert!(run.err.contains(part), "{line}: {}", run.err);
+        assert!(!place.path("none").exists());
+    }
+}
+
+/// Bone of a made CT, and of a real one with noise; white matter of a real brain and of a whole head, whatever its orientation.
+#[test]
+fn presets_of_real_images() {
+    let Some(folder) = real() else {
+        println!("skipped: no real images");
+        return;
+    };
+    let place = Place::new();
+    let brains = folder.join("brains_oasis_miccai2012");
+    // Every second voxel of a brain.
+    let half = |name: &str| {
+        let image = read_volume(brains.join(name)).unwrap();
+        let grid = image.grid();
+        let dims = grid.dims().map(|n| n / 2);
+        let world = grid.to_world();
+        let thin = Grid::new(dims, Affine::new(world.matrix * 2.0, world.offset)).unwrap();
+        Volume::from_fn(thin, |x, y, z| *image.get(2 * x, 2 * y, 2 * z).unwrap())
+    };
+    place.image("brain.nii.gz", &half("1001_SS.nii.gz"));
+    let white: Vec<bool> = half("1001_tissues.nii.gz").data().iter().map(|t| *t == 3.0).collect();
+    let (code, said) = preset(&place, "brain.nii.gz --preset white-matter");
+    assert!(dice(&labels(&place, "out"), &white) > 0.9);
+    assert_eq!(code, 0, "{said}");
+    // A head, and the same with its axes in another order and one of them reversed.
+    let head = read_volume(brains.join("1000_fullhead_2mm.nii.gz")).unwrap();
+    place.image("head.nii.gz", &head);
+    let [nx, ny, nz] = head.dims();
+    let turn = Matrix3::new(0.0, 1.0, 0.0, 0.0, 0.0, 1.0, -1.0, 0.0, 0.0);
+    let world = head.grid().to_world();
+    let last = head.grid().index_to_world(Vector3::new(0.0, 0.0, nz as f64 - 1.0));
+    let turned = Grid::new([nz, nx, ny], Affine::new(world.matrix * turn, last)).unwrap();
+    let of = |x: usize, y: usize, z: usize| *head.get(y, z, nz - 1 - x).unwrap();
+    place.image("turned.nii.gz", &Volume::from_fn(turned, of));
+    let voxels = ["head", "turned"].map(|name| {
+        let (code, said) = preset(&place, &format!("{name}.nii.gz --preset white-matter-head"));
+        assert_eq!(code, 0, "{said}");
+        let volume = said["regions"][1]["volume_ml"].as_f64().unwrap();
+        assert!((400.0..600.0).contains(&volume) && said["regions"][1]["parts"] == 1, "{volume}");
+        said["regions"][1]["voxels"].as_u64().unwrap()
+    });
+    assert_eq!(voxels[0], voxels[1]);
+    // Slices of a head CT, with noise and without: against the threshold of the one without.
+    let ct = read_volume(folder.join("ct_head_invesalius/cranium_ct.nii.gz")).unwrap();
+    let [nx, ny, nz] = ct.dims();
+    let part = Grid::new([nx, ny, nz / 3], ct.grid().to_world().clone()).unwrap();
+    let of = |x, y, z| *ct.get(x, y, z + nz / 3).unwrap();
+    let clean = Volume::from_fn(part, of);
+    let noisy = |p: usize, v: f32| v + 100.0 * 1.73 * noise(p);
+    let values = clean.data().iter().enumerate().map(|(p, v)| noisy(p, *v));
+    place.image("ct.nii.gz", &Volume::new(clean.grid().clone(), values.collect()).unwrap());
+    let bone: Vec<bool> = clean.data().iter().map(|v| *v > 300.0).collect();
+    let (code, said) = preset(&place, "ct.nii.gz --preset bone");
+    assert_eq!(code, 0, "{said}");
+    let found = dice(&labels(&place, "out"), &bone);
+    assert!(found > 0.95, "{found}");
+    let noise = said["preset"]["noise"].as_f64().unwrap();
+    assert!((90.0..125.0).contains(&noise), "{noise}");
+    let (code, _) = preset(&place, "head.nii.gz --preset bone");
+    assert_eq!(code, 1);
 }

@@ -1,6 +1,7 @@
 //! The evolution itself: the force of an image, and the front under it, on a device; several regions at once on the host.
 
 use super::options::{EdgeOptions, Force as Kind, Init, MixtureOptions, ObjectKind, Settings};
+use super::preset::{self, Prepared};
 use super::start::Start;
 use super::values::Iterations;
 use crate::error::{Error, Result};
@@ -68,15 +69,13 @@ fn variance(values: &[f32]) -> f64 {
 }
 
 impl<'a> Moving<'a> {
-    /// By the force of an image, or of a field of one's own.
-    pub(super) fn new(
+    /// Without a force.
+    fn begun(
         lattice: &'a Lattice,
-        image: &'a Volume<f32>,
-        speed: Option<&'a Volume<f32>>,
+        grid: &Grid,
         settings: &Settings,
-    ) -> Result<Self> {
-        let grid = image.grid();
-        let (least, spacing) = Settings::spacing(grid);
+        iterations: Iterations,
+    ) -> Self {
         let sigma = settings.sigma(grid);
         let evolution = &settings.evolution;
         let smoothing = (evolution.smooth > 0).then_some(Smoothing {
@@ -84,21 +83,59 @@ impl<'a> Moving<'a> {
             iterations: evolution.smooth,
             sigma,
         });
-        let limit = match evolution.iterations {
+        let limit = match iterations {
             Iterations::Auto => Limit::Bound,
             Iterations::Most(most) => Limit::Iterations(most),
         };
-        let options = Options { limit, sigma, spacing, smoothing };
-        let mut made = Self {
+        let (_, spacing) = Settings::spacing(grid);
+        Self {
             lattice,
             first: None,
             by: By::Force(Box::new(MeanCurvature)),
-            options,
+            options: Options { limit, sigma, spacing, smoothing },
             curvature: 0.0,
-            iterations: evolution.iterations,
-            parameters: settings.force.as_json(),
+            iterations,
+            parameters: serde_json::Map::new(),
             classes: Vec::new(),
+        }
+    }
+
+    /// By what a preset has made of an image.
+    pub(super) fn by_preset(
+        lattice: &'a Lattice,
+        prepared: &'a Prepared,
+        settings: &Settings,
+    ) -> Result<Self> {
+        let iterations = match settings.evolution.iterations {
+            Iterations::Auto => Iterations::Most(preset::ITERATIONS),
+            most => most,
         };
+        let force = Speed::new(lattice, prepared.speed.data())?;
+        let force = force.with_curvature(prepared.curvature)?;
+        let mut parameters = prepared.parameters.clone();
+        let grid = prepared.speed.grid();
+        parameters.insert("connectivity".into(), lattice.neighbourhood().count().into());
+        parameters.insert("sigma".into(), settings.sigma(grid).into());
+        Ok(Self {
+            by: By::Force(Box::new(force)),
+            parameters,
+            classes: prepared.classes.clone(),
+            ..Self::begun(lattice, grid, settings, iterations)
+        })
+    }
+
+    /// By the force of an image, or of a field of one's own.
+    pub(super) fn new(
+        lattice: &'a Lattice,
+        image: &'a Volume<f32>,
+        speed: Option<&'a Volume<f32>>,
+        settings: &Settings,
+    ) -> Result<Self> {
+        let (grid, evolution) = (image.grid(), &settings.evolution);
+        let (least, _) = Settings::spacing(grid);
+        let parameters = settings.force.as_json();
+        let begun = Self::begun(lattice, grid, settings, evolution.iterations);
+        let mut made = Self { parameters, ..begun };
         let values = image.data();
         let several = evolution.regions > 2;
         match settings.force {
@@ -450,7 +487,7 @@ pub(super) fn ordered(labels: &mut [u8], image: &[f32], regions: usize) -> Vec<u
     new
 }
 
-/// The grid that a lattice is of.
+/// The voxels of an image, with the neighbours that fronts have.
 pub(super) fn lattice(grid: &Grid, settings: &Settings) -> Result<Lattice> {
     Ok(Lattice::new(grid.dims(), settings.neighbourhood(grid)?)?)
 }

@@ -1,7 +1,9 @@
 //! What voxels say about a front that has not seen them: the same segmentation of a thinned image, without every other voxel.
 
-use super::evolve::{Moving, lattice};
-use super::start::{Masks, start};
+use super::evolve::lattice;
+use super::options::{Preset, Settings};
+use super::stage::Stage;
+use super::start::Masks;
 use super::work::Work;
 use crate::error::Result;
 use crate::listener::Quiet;
@@ -12,12 +14,23 @@ use voxalign_segment::{HeldOut, without_odd};
 /// Voxels of a thinned image along an axis, roughly, in 2D and 3D. Edges are a voxel or two wide there, whatever the image.
 const THIN: [f64; 2] = [128.0, 44.0];
 
+/// The spacing of thinned images of presets, mm: white matter and bone are thinner than what others find.
+const FINE: f64 = 2.0;
+
+/// The fewest voxels along an axis that such an image is thinned to.
+const FEWEST: f64 = 16.0;
+
 /// Every so many voxels of an image along its axes.
-fn thinned(image: &Volume<f32>) -> Result<Volume<f32>> {
+fn thinned(image: &Volume<f32>, settings: &Settings) -> Result<Volume<f32>> {
     let grid = image.grid();
     let dims = grid.dims();
     let most = THIN[usize::from(!grid.is_2d())];
-    let steps = dims.map(|n| ((n as f64 / most).round() as usize).max(1));
+    let steps = match settings.preset {
+        Preset::None => dims.map(|n| n as f64 / most),
+        // Some slices are always left.
+        _ => [0, 1, 2].map(|a| (FINE / grid.spacing()[a]).min(dims[a] as f64 / FEWEST)),
+    };
+    let steps = steps.map(|n| (n.round() as usize).max(1));
     let [nx, ny, nz] = [0, 1, 2].map(|a| dims[a].div_ceil(steps[a]));
     let world = grid.to_world();
     let scale = Matrix3::from_diagonal(&steps.map(|s| s as f64).into());
@@ -36,7 +49,7 @@ pub(super) fn held_out(
     used: &serde_json::Map<String, serde_json::Value>,
 ) -> Result<Option<HeldOutRecord>> {
     let Work { device, settings, files, listener, .. } = *work;
-    let image = thinned(work.image)?;
+    let image = thinned(work.image, settings)?;
     let mut settings = *settings;
     if image.dims() == work.image.dims() {
         settings.keep_contrast(used.get("contrast").and_then(serde_json::Value::as_f64));
@@ -47,17 +60,23 @@ pub(super) fn held_out(
         return Ok(None);
     }
     let lattice = lattice(image.grid(), settings)?;
-    let seen = Volume::new(image.grid().clone(), without_odd(&lattice, image.data())?)?;
-    let thin = |mask: &Option<Volume<f32>>| mask.as_ref().map(thinned).transpose();
+    let mut seen = without_odd(&lattice, image.data())?;
+    if settings.preset == Preset::WhiteMatter {
+        // The mask of the brain stays as it is.
+        seen.iter_mut().zip(image.data()).filter(|(_, v)| **v <= 0.0).for_each(|(s, _)| *s = 0.0);
+    }
+    let seen = Volume::new(image.grid().clone(), seen)?;
+    let thin =
+        |mask: &Option<Volume<f32>>| mask.as_ref().map(|mask| thinned(mask, settings)).transpose();
     let (prior, initial) = (thin(&files.prior)?, thin(&files.initial)?);
     let masks = Masks { prior: prior.as_ref(), initial: initial.as_ref() };
-    let found = start(&lattice, image.grid(), settings, masks, false).and_then(|begin| {
-        let Some(begin) = begin else { return Ok(None) };
-        let mut moving = Moving::new(&lattice, &seen, None, settings)?;
-        moving.run(device, &begin, &mut |_, _| {}, &Quiet(listener)).map(Some)
+    let found = Stage::new(&seen, None, masks, settings).and_then(|stage| {
+        let Some(begin) = stage.start(false)? else { return Ok(None) };
+        let evolved = stage.moving()?.run(device, &begin, &mut |_, _| {}, &Quiet(listener))?;
+        stage.labels(evolved.labels).map(Some)
     });
     let labels = match found {
-        Ok(Some(evolved)) => evolved.labels,
+        Ok(Some(labels)) => labels,
         Ok(None) => return Ok(None),
         // What serves the image may not serve one with fewer voxels.
         Err(error) if error.is_of_input() => return Ok(None),

@@ -1,28 +1,37 @@
 //! The verdict on a segmentation.
 
-use super::options::{Force, Init, Settings};
+use super::options::{Force, Init, Preset, Settings};
 use voxalign_options::{Text, text};
 use voxalign_register::limits::SEGMENT;
 use voxalign_register::{Check, Remedy, Verdict};
-use voxalign_report::segment::{HeldOutRecord, RegionRecord, SegmentFound};
+use voxalign_report::segment::{HeldOutRecord, PresetRecord, RegionRecord, SegmentFound};
 
 /// The verdict: whether there are regions at all, whether the front came to rest, and what the image and another start say of it.
 pub(super) fn verdict(found: &SegmentFound, settings: &Settings) -> Verdict {
     let objects: Vec<&RegionRecord> = found.regions.iter().filter(|r| r.label != 0).collect();
     let mut checks = vec![there_are_regions(found, &objects, settings)];
+    // What the usual remedies name, presets refuse.
+    let or = |check: Check, usual| match settings.preset {
+        Preset::None => check.or(usual),
+        _ => check.or(Remedy::OtherPreset),
+    };
     let gone = ["vanished", "filled"].contains(&found.ending.as_str());
     if !gone && settings.force != Force::MeanCurvature {
         let rests = ["steady", "repeating"].contains(&found.ending.as_str());
         let asked = format!("to rest within {}", found.limit);
         let check = Check::new("iterations", found.iterations as f64, asked, rests);
-        checks.push(check.or(Remedy::MoreIterations));
+        checks.push(match settings.preset {
+            Preset::None => check.or(Remedy::MoreIterations),
+            _ => check.or(Remedy::IterationsOfPreset),
+        });
     }
     if !gone && settings.looks_at_image() && settings.evolution.regions == 2 {
-        checks.extend(of_image(&objects));
+        checks.extend(of_image(&objects, settings.preset));
     }
+    checks.extend(found.preset.iter().flat_map(|of| of_preset(of, settings.preset)));
     if let Some(agreement) = found.agreement {
         let check = Check::at_least("Dice with another start", agreement, SEGMENT.agreement);
-        checks.push(check.or(Remedy::StartDecides));
+        checks.push(or(check, Remedy::StartDecides));
     }
     Verdict::new(checks, remarks(found, &objects))
 }
@@ -58,11 +67,64 @@ fn there_are_regions(
             Check::none("regions without a voxel", names.len() as u64).of(names)
         }
     };
-    check.or(Remedy::OtherFront)
+    match settings.preset {
+        Preset::None => check.or(Remedy::OtherFront),
+        _ => check.or(Remedy::OtherPreset),
+    }
+}
+
+/// What a preset knows of its object.
+fn of_preset(of: &PresetRecord, preset: Preset) -> Vec<Check> {
+    let limits = SEGMENT;
+    let measured = |check: Check, value: Option<f64>| {
+        let check = if value.is_none() { check.unmeasured() } else { check };
+        check.or(Remedy::OtherPreset)
+    };
+    let within = |name: &str, value: Option<f64>, (least, most): (f64, f64)| {
+        let is = value.is_some_and(|v| (least..=most).contains(&v));
+        let value_or = value.unwrap_or(f64::NAN);
+        measured(Check::new(name, value_or, format!("{least} to {most}"), is), value)
+    };
+    let at_least = |name: &str, value: Option<f64>, least: f64| {
+        measured(Check::at_least(name, value.unwrap_or(f64::NAN), least), value)
+    };
+    let at_most = |name: &str, value: Option<f64>, most: f64| {
+        measured(Check::at_most(name, value.unwrap_or(f64::NAN), most), value)
+    };
+    let tissues = || {
+        vec![
+            at_least("white matter brighter than grey matter by", of.gap, limits.gap).in_unit("SD"),
+            within("white matter brighter than fluid by", of.span, limits.span).in_unit("SD"),
+        ]
+    };
+    match preset {
+        Preset::None => Vec::new(),
+        Preset::WhiteMatter => {
+            let mut all = tissues();
+            all.push(within("volume of the brain", of.brain_ml, limits.brain).in_unit("ml"));
+            all.push(within("part of the brain that is white matter", of.part, limits.white));
+            all.push(at_most("part of its rim, in proportion", of.rim, limits.rim));
+            all.push(at_least("part of it that is connected", of.largest, limits.largest));
+            all
+        }
+        Preset::WhiteMatterHead => {
+            let mut all = tissues();
+            let name = "part of the head that is white matter";
+            all.push(within(name, of.part, limits.white_of_head));
+            let name = "volume of white matter";
+            all.push(within(name, of.object_ml, limits.white_ml).in_unit("ml"));
+            all
+        }
+        Preset::Bone(_) => vec![
+            at_most("intensity of the darkest hundredth", of.air, limits.air).in_unit("HU"),
+            within("median intensity of tissue", of.tissue, limits.tissue).in_unit("HU"),
+            within("part of the image above the threshold", of.part, limits.bone),
+        ],
+    }
 }
 
 /// What the image says of the fronts where they have not seen it, the worst of several regions.
-fn of_image(objects: &[&RegionRecord]) -> Vec<Check> {
+fn of_image(objects: &[&RegionRecord], preset: Preset) -> Vec<Check> {
     let held: Vec<HeldOutRecord> = objects
         .iter()
         .filter(|r| r.voxels > 0)
@@ -75,19 +137,24 @@ fn of_image(objects: &[&RegionRecord]) -> Vec<Check> {
     let check = |name: &str, value: Option<f64>, least: f64| {
         let check = Check::at_least(name, value.unwrap_or(f64::NAN), least);
         let check = if value.is_none() { check.unmeasured() } else { check };
-        check.or(Remedy::OtherForce)
+        match preset {
+            Preset::None => check.or(Remedy::OtherForce),
+            _ => check.or(Remedy::OtherPreset),
+        }
     };
     let (much, of_blurred) = SEGMENT.blurred;
     let separation = least(|h| Some(h.separation)).unwrap_or(0.0);
     let share = if separation >= much { of_blurred } else { SEGMENT.share };
-    vec![
-        check(
-            "contrast at voxels that the front has not seen",
-            least(|h| h.contrast),
-            SEGMENT.held_out,
-        ),
-        check("part of the step that is next to the front", least(|h| h.share), share),
-    ]
+    let contrast = check(
+        "contrast at voxels that the front has not seen",
+        least(|h| h.contrast),
+        SEGMENT.held_out,
+    );
+    // What presets find is thin: there is no layer far from its border.
+    if preset != Preset::None {
+        return vec![contrast];
+    }
+    vec![contrast, check("part of the step that is next to the front", least(|h| h.share), share)]
 }
 
 /// What is to be looked at although no check failed.
@@ -196,6 +263,45 @@ mod tests {
         // Fronts that vanish are told in words.
         let vanished = judged(&found([100, 0], "vanished"), "");
         assert!(vanished.remarks[0].contains("vanished after 7 iterations"));
+        // What presets know of their objects.
+        let white = |change: fn(&mut PresetRecord)| {
+            let mut record = PresetRecord {
+                gap: Some(2.8),
+                span: Some(8.0),
+                brain_ml: Some(1500.0),
+                part: Some(0.3),
+                rim: Some(0.05),
+                largest: Some(0.99),
+                ..PresetRecord::default()
+            };
+            change(&mut record);
+            let mut found = found([50, 50], "steady");
+            // Far layers are not asked for.
+            found.regions[1].evidence = Some(seen(Some(2.0), Some(0.1), 0.5));
+            found.preset = Some(record);
+            judged(&found, "preset = 'white-matter'")
+        };
+        let good = white(|_| {});
+        assert!(good.good && good.checks.len() == 10, "{good:?}");
+        for (change, part) in [
+            ((|r| r.gap = Some(1.0)) as fn(&mut PresetRecord), "brighter than grey matter by 1 SD"),
+            (|r| r.span = Some(14.0), "brighter than fluid by 14 SD"),
+            (|r| r.brain_ml = Some(3500.0), "volume of the brain 3500 ml"),
+            (|r| r.part = Some(0.05), "part of the brain"),
+            (|r| r.rim = Some(0.9), "part of its rim"),
+            (|r| r.largest = Some(0.4), "connected"),
+            (|r| r.rim = None, "not measured"),
+        ] {
+            let verdict = white(change);
+            assert!(!verdict.good && verdict.summary().contains(part), "{}", verdict.summary());
+        }
+        let bone = |air: f64, part: f64| {
+            let mut found = found([50, 50], "steady");
+            let (air, tissue, part) = (Some(air), Some(40.0), Some(part));
+            found.preset = Some(PresetRecord { air, tissue, part, ..PresetRecord::default() });
+            judged(&found, "preset = 'bone'")
+        };
+        assert!(bone(-990.0, 0.05).good && !bone(0.0, 0.05).good && !bone(-990.0, 0.6).good);
         // Curvature alone has neither rest nor an image.
         let smoothed =
             judged(&found([50, 50], "limit"), "force = 'mean-curvature'\niterations = 7");

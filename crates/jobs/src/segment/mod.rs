@@ -18,14 +18,17 @@ mod evolve;
 mod held;
 mod judge;
 mod options;
+mod preset;
 mod regions;
+mod stage;
 mod start;
 mod values;
 mod work;
 
 pub use options::{
-    DenseOptions, DenseShape, EdgeOptions, EvolutionOptions, Force, Init, MeansOptions,
-    MixtureOptions, ObjectKind, OfJob, Options, PressureOptions, ShapeOptions, TidyOptions,
+    BoneOptions, DenseOptions, DenseShape, EdgeOptions, EvolutionOptions, Force, Init,
+    MeansOptions, MixtureOptions, ObjectKind, OfJob, Options, Preset, PressureOptions,
+    ShapeOptions, TidyOptions,
 };
 pub use values::{Centre, Classes, Connectivity, Iterations};
 pub use work::{Segmented, segment};
@@ -139,14 +142,17 @@ impl Job {
     ) -> Result<serde_json::Value> {
         let grid = image.grid();
         let mut all = serde_json::Map::new();
-        all.insert("force".into(), settings.force.name().into());
-        all.extend(used.clone());
-        all.insert("init".into(), settings.init.name().into());
-        all.extend(start::used(grid, settings));
+        all.insert("preset".into(), settings.preset.name().into());
+        if settings.preset == Preset::None {
+            all.insert("force".into(), settings.force.name().into());
+            all.insert("init".into(), settings.init.name().into());
+            all.extend(start::used(grid, settings));
+        }
         all.extend(settings.evolution.as_json());
         let connectivity = settings.neighbourhood(grid)?.count();
         all.insert("connectivity".into(), connectivity.into());
         all.insert("sigma".into(), settings.sigma(grid).into());
+        all.extend(used.clone());
         all.extend(settings.tidy.as_json());
         let path = |path: &Option<PathBuf>| json!(path.as_ref().map(|p| p.display().to_string()));
         let Options { speed, prior_mask, initial_mask, label_names, .. } = &self.options;
@@ -262,6 +268,8 @@ impl crate::Job for Job {
         let voxels = plan.voxels(Role::Image);
         // The image and its labels, sets, levels, lists of both sides of the front and of its parts; edges have six numbers a voxel more.
         let edges = match settings.force {
+            // Speeds, slices beside each other, depths, and the image in their order.
+            _ if settings.preset != Preset::None => 60,
             Force::GeodesicRegions(_) if regions == 2 => 56,
             Force::Edge(_) => 48,
             _ => 0,

@@ -7,7 +7,7 @@ use crate::run::{Input, Role};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use voxalign_image::Grid;
-use voxalign_options::{Choice, Chosen, Given, Parameters, UseOf, text};
+use voxalign_options::{Choice, Chosen, Given, Parameters, Text, UseOf, text};
 use voxalign_segment::{Neighbourhood, Object};
 
 /// Most regions.
@@ -92,6 +92,39 @@ pub struct PressureOptions {
     pub edges: EdgeOptions,
 }
 
+/// Of bone.
+#[derive(Debug, Clone, Copy, PartialEq, Parameters)]
+pub struct BoneOptions {
+    /// Intensity between soft tissue and bone, HU; about 200 where spongy bone counts too
+    #[parameter(default = 300.0, unit = "HU", above = 50.0)]
+    pub bone_threshold: f64,
+}
+
+/// A force, a start and checks that belong together
+#[derive(Debug, Clone, Copy, PartialEq, Choice)]
+#[choice(option = "preset", heading = "Preset")]
+pub enum Preset {
+    /// None: what the other options say.
+    None,
+    /// White matter of a brain in a T1-weighted image without skull: zeros around it, or --prior-mask around the brain.
+    WhiteMatter,
+    /// White matter of a whole head in a T1-weighted image, slice by slice, without skull, scalp and neck.
+    WhiteMatterHead,
+    /// Bone in computed tomography (HU).
+    Bone(BoneOptions),
+}
+
+impl Preset {
+    /// What the object is called.
+    pub(super) fn object(self) -> Option<&'static str> {
+        match self {
+            Self::None => None,
+            Self::WhiteMatter | Self::WhiteMatterHead => Some("white matter"),
+            Self::Bone(_) => Some("bone"),
+        }
+    }
+}
+
 /// What moves the front
 #[derive(Debug, Clone, Copy, PartialEq, Choice)]
 #[choice(option = "force", heading = "Force")]
@@ -169,7 +202,7 @@ pub struct EvolutionOptions {
     #[parameter(default = 2, least = 2, most = MOST_REGIONS)]
     pub regions: usize,
     /// Most iterations; auto: as many as the largest connected part of either side has voxels at the start, which are always
-    /// enough for a force that does not change
+    /// enough for a force that does not change; of presets 100
     #[parameter(default = Iterations::Auto)]
     pub iterations: Iterations,
     /// Iterations by curvature alone after every few by the force
@@ -179,7 +212,11 @@ pub struct EvolutionOptions {
     #[parameter(default = 5, least = 1)]
     pub smooth_every: usize,
     /// Standard deviation of the Gaussian that curvatures and normals of the front are from, mm
-    #[parameter(unit = "MM", above = 0.0, says = "3 times the smallest spacing of the image")]
+    #[parameter(
+        unit = "MM",
+        above = 0.0,
+        says = "3 times the smallest spacing of the image, of presets once"
+    )]
     pub sigma: Option<f64>,
 }
 
@@ -200,6 +237,12 @@ pub struct TidyOptions {
 /// Of a job.
 #[derive(Debug)]
 pub struct OfJob;
+
+impl UseOf<Preset> for OfJob {
+    fn usual() -> Option<Preset> {
+        Some(Preset::None)
+    }
+}
 
 impl UseOf<Force> for OfJob {
     fn usual() -> Option<Force> {
@@ -226,6 +269,10 @@ impl UseOf<TidyOptions> for OfJob {
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 #[serde(default)]
 pub struct Options {
+    /// A force, a start and checks that belong together.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub preset: Chosen<Preset, OfJob>,
     /// What moves the front.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
@@ -238,7 +285,7 @@ pub struct Options {
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub init: Chosen<Init, OfJob>,
-    /// Mask that a dense start is kept to, on the grid of the image; voxels above 0 count
+    /// Mask that a dense start is kept to, or with --preset white-matter that of the brain, on the grid of the image; voxels above 0 count
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE", help_heading = "Start"))]
     pub prior_mask: Option<PathBuf>,
     /// Mask to start from, on the grid of the image, for --init mask; voxels above 0 are inside
@@ -269,6 +316,7 @@ pub struct Options {
 /// Options put together, each with its value or none where it follows from the image.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Settings {
+    pub(super) preset: Preset,
     pub(super) force: Force,
     pub(super) init: Init,
     pub(super) evolution: EvolutionOptions,
@@ -279,20 +327,46 @@ impl Options {
     /// What was given over what is usual, checked; what would be ignored is refused.
     pub(super) fn settings(&self) -> Result<Settings> {
         let settings = Settings {
+            preset: self.preset.over(Preset::None)?,
             force: self.force.over(Force::CHAN_VESE)?,
             init: self.init.over(Init::DENSE)?,
             evolution: self.evolution.over(EvolutionOptions::USUAL)?,
             tidy: self.tidy.over(TidyOptions::USUAL)?,
         };
+        settings.preset.check()?;
         settings.force.check()?;
         settings.init.check()?;
         settings.evolution.check()?;
         settings.tidy.check()?;
+        if settings.preset != Preset::None {
+            self.check_preset(settings.preset)?;
+            self.check_used(&settings)?;
+            return Ok(settings);
+        }
         self.check_files(&settings)?;
         self.check_force(&settings)?;
         self.check_regions(&settings)?;
         self.check_used(&settings)?;
         Ok(settings)
+    }
+
+    /// What a preset has of itself.
+    fn check_preset(&self, of: Preset) -> Result<()> {
+        let names = [
+            self.force.first(),
+            self.init.first(),
+            self.speed.as_ref().map(|_| "speed"),
+            self.initial_mask.as_ref().map(|_| "initial_mask"),
+            self.evolution.has("regions").then_some("regions"),
+        ];
+        if let Some(name) = names.into_iter().flatten().next() {
+            return Err(Error::input(Text::option(name).and(text!(
+                ": `preset = {}` has a force, a start and two regions of its own; leave one of them out",
+                of.name()
+            ))));
+        }
+        let masked = of == Preset::WhiteMatter;
+        refuse(self.prior_mask.is_some() && !masked, "prior_mask", text!("`preset = white-matter`"))
     }
 
     /// Files that do not go with the kinds.
@@ -388,7 +462,7 @@ impl Options {
         let (evolution, tidy) = (&of.evolution, &of.tidy);
         let smooths = evolution.smooth > 0;
         refuse(self.evolution.has("smooth_every") && !smooths, "smooth_every", text!("`smooth`"))?;
-        if let Init::Dense(dense) = of.init {
+        if let (Init::Dense(dense), Preset::None) = (of.init, of.preset) {
             let checkerboard = dense.init_shape == DenseShape::Checkerboard;
             let apart = text!("`init_shape = ball` and box");
             refuse(dense.init_spacing.is_some() && checkerboard, "init_spacing", apart)?;
@@ -427,6 +501,9 @@ impl Options {
 impl Settings {
     /// Whether the force goes by the curvature or the normal of the front.
     fn bends(&self) -> bool {
+        if self.preset != Preset::None {
+            return true;
+        }
         match self.force {
             Force::ChanVese(of) => of.curvature != Some(0.0),
             Force::GeodesicRegions(of) => of.curvature != Some(0.0),
@@ -437,7 +514,7 @@ impl Settings {
 
     /// Whether the force goes by the image.
     pub(super) fn looks_at_image(&self) -> bool {
-        !matches!(self.force, Force::MeanCurvature | Force::Speed)
+        self.preset != Preset::None || !matches!(self.force, Force::MeanCurvature | Force::Speed)
     }
 
     /// The same with the contrast of edges that an image with these voxels has, where none was given.
@@ -450,14 +527,23 @@ impl Settings {
         edges.contrast = edges.contrast.or(contrast);
     }
 
-    /// The neighbourhood of an image.
+    /// The neighbourhood on a grid: of the image, or of slices beside each other.
     pub(super) fn neighbourhood(&self, grid: &Grid) -> Result<Neighbourhood> {
         let usual = if grid.is_2d() { Neighbourhood::Four } else { Neighbourhood::Six };
-        let Some(asked) = self.evolution.connectivity else { return Ok(usual) };
+        let in_slices = self.preset == Preset::WhiteMatterHead;
+        let asked = match self.evolution.connectivity {
+            // The finished object has three dimensions.
+            Some(_) if in_slices && !grid.is_2d() => return Ok(usual),
+            None => return Ok(usual),
+            Some(asked) => asked,
+        };
         let found = Neighbourhood::from(asked);
         if found.is_2d() != grid.is_2d() {
-            let (dimension, remedy) =
-                if grid.is_2d() { ("2D", "4 or 8") } else { ("3D", "6, 18 or 26") };
+            let (dimension, remedy) = match grid.is_2d() {
+                true if in_slices => ("taken slice by slice", "4 or 8"),
+                true => ("2D", "4 or 8"),
+                false => ("3D", "6, 18 or 26"),
+            };
             return Err(Error::input(text!(
                 "`connectivity` is {}, and the image is {dimension}; give {remedy}",
                 asked.name()
@@ -478,7 +564,9 @@ impl Settings {
 
     /// The standard deviation of the Gaussian of curvatures, mm.
     pub(super) fn sigma(&self, grid: &Grid) -> f64 {
-        self.evolution.sigma.unwrap_or(3.0 * Self::spacing(grid).0)
+        // The forces of presets are strong: their curvature is for noise alone.
+        let voxels = if self.preset == Preset::None { 3.0 } else { 1.0 };
+        self.evolution.sigma.unwrap_or(voxels * Self::spacing(grid).0)
     }
 }
 
@@ -522,6 +610,13 @@ mod tests {
             ("force = 'speed'\nspeed = 'a.nii'\nsigma = 2", "leave it out"),
             ("largest_component = true\nsmallest_island = 5", "leave one of them out"),
             ("smallest_island = -5", "`smallest_island` is -5"),
+            ("preset = 'bone'\nforce = 'edge'", "`force`: `preset = bone` has"),
+            ("preset = 'bone'\nobject = 'darker'", "`object`"),
+            ("preset = 'white-matter'\ninit_size = 3", "`init_size`"),
+            ("preset = 'white-matter'\nregions = 2", "`regions`"),
+            ("preset = 'white-matter-head'\nprior_mask = 'a.nii'", "`prior_mask` is for"),
+            ("preset = 'white-matter'\nbone_threshold = 200", "`bone_threshold` is for"),
+            ("preset = 'bone'\nbone_threshold = 20", "`bone_threshold` is 20"),
         ] {
             let text = said(text);
             assert!(text.contains(part), "{part}: {text}");

@@ -1,6 +1,7 @@
 //! Where fronts begin: the labels of all voxels.
 
 use super::options::{DenseOptions, DenseShape, Init, Settings, ShapeOptions};
+use super::preset::Prepared;
 use crate::error::{Error, Result};
 use voxalign_image::{Grid, LabelMap, Vector3, Volume, memory};
 use voxalign_options::{Choice as _, text};
@@ -48,10 +49,22 @@ pub(super) fn start(
             whole(inside(mask)?)?
         }
     };
+    let error = |none| no_front(settings.init, none, masks.prior.is_some());
+    begun(lattice, labels, regions, settings.init.name(), error).map(Some)
+}
+
+/// The start with these labels, unless it is empty (then `error` of true) or everything.
+fn begun(
+    lattice: &Lattice,
+    labels: Vec<u8>,
+    regions: usize,
+    kind: &str,
+    error: impl Fn(bool) -> Error,
+) -> Result<Start> {
     let voxels = labels.iter().filter(|l| **l != 0).count();
     let everywhere = voxels == labels.len() && regions == 2;
     if voxels == 0 || everywhere {
-        return Err(no_front(settings.init, voxels == 0, masks.prior.is_some()));
+        return Err(error(voxels == 0));
     }
     let bound = match regions {
         2 => {
@@ -60,8 +73,31 @@ pub(super) fn start(
         }
         _ => Partition::bound(lattice, &labels)?,
     };
-    let kind = settings.init.name().to_owned();
-    Ok(Some(Start { labels, record: StartRecord { kind, voxels, bound } }))
+    Ok(Start { labels, record: StartRecord { kind: kind.to_owned(), voxels, bound } })
+}
+
+/// The start of a preset: where its force is outwards, or to see whether that matters a dense one, within what its object may be.
+pub(super) fn start_of_preset(
+    lattice: &Lattice,
+    prepared: &Prepared,
+    dense: bool,
+) -> Result<Start> {
+    let usual = DenseOptions::USUAL;
+    let (kind, labels) = match dense {
+        false => ("force", bytes(&prepared.start)?),
+        true => {
+            let labels = dense_start(lattice, usual, 2, None, false)?;
+            let is_in = labels.iter().zip(&prepared.mask).map(|(l, m)| if *m { *l } else { 0 });
+            (Init::DENSE.name(), memory::collected(is_in)?)
+        }
+    };
+    begun(lattice, labels, 2, kind, |none| {
+        let what = if none { "no voxel has" } else { "all voxels have" };
+        Error::input(text!(
+            "the start is {}: {what} intensities of the object; check that the image is what the preset is for",
+            if none { "empty" } else { "the whole image" }
+        ))
+    })
 }
 
 /// That there is nothing inside at the start, or everything.

@@ -1,9 +1,10 @@
 //! The work itself, of what is in memory.
 
-use super::evolve::{Evolved, Moving, lattice, ordered};
+use super::evolve::{Evolved, lattice, ordered};
 use super::held::held_out;
-use super::options::{Options, Settings};
-use super::start::{Masks, map, start};
+use super::options::{Options, Settings, TidyOptions};
+use super::stage::Stage;
+use super::start::{Masks, map};
 use super::{judge, regions};
 use crate::error::{Error, Result};
 use crate::listener::{Listener, Quiet, check};
@@ -127,17 +128,19 @@ impl Work<'_> {
         let regions = settings.evolution.regions;
         check(listener)?;
         let masks = Masks { prior: files.prior.as_ref(), initial: files.initial.as_ref() };
-        let begin = start(&lattice, grid, settings, masks, false)?
-            .ok_or_else(|| Error::Internal("no start".to_owned()))?;
-        let mut moving = Moving::new(&lattice, image, files.speed.as_ref(), settings)?;
+        let stage = Stage::new(image, files.speed.as_ref(), masks, settings)?;
+        let begin = stage.start(false)?.ok_or_else(|| Error::Internal("no start".to_owned()))?;
+        let mut moving = stage.moving()?;
         clock.lap("prepare");
-        let mut watch = |iteration, label: &dyn Fn(usize) -> u8| fronts.add(iteration, label);
+        let mut watch = |iteration, label: &dyn Fn(usize) -> u8| {
+            fronts.add(iteration, |voxel| label(stage.point(voxel)));
+        };
         let evolved = moving.run(device, &begin, &mut watch, listener)?;
         clock.lap("evolve");
-        let other = match start(&lattice, grid, settings, masks, true) {
+        let other = match stage.start(true) {
             Ok(Some(other)) => {
                 let evolved = moving.run(device, &other, &mut |_, _| {}, &Quiet(listener))?;
-                Some(self.finished(evolved.labels, &lattice)?.labels)
+                Some(self.finished(stage.labels(evolved.labels)?, &lattice)?.labels)
             }
             Ok(None) => None,
             // A start that is moved may have no voxel of a small mask.
@@ -145,9 +148,13 @@ impl Work<'_> {
             Err(error) => return Err(error),
         };
         clock.lap("other start");
-        fronts.end(evolved.iterations, |voxel| evolved.labels[voxel]);
         let Evolved { labels, iterations, limit, smoothing_iterations, ending, period, history } =
             evolved;
+        let labels = stage.labels(labels)?;
+        fronts.end(iterations, |voxel| labels[voxel]);
+        // Whether an object is connected is no question once its islands are removed.
+        let is_tidied = settings.tidy != TidyOptions::USUAL;
+        let before = if is_tidied { stage.record(&labels)? } else { None };
         let Finished { labels, new, tidied } = self.finished(labels, &lattice)?;
         fronts.rename(&new);
         let agreement = other.map(|other| dice(&labels, &other)).transpose()?;
@@ -160,6 +167,9 @@ impl Work<'_> {
         }
         let mut regions =
             regions::measured(&lattice, grid, image.data(), &labels, regions, &files.names)?;
+        if let (Some(object), None) = (settings.preset.object(), files.names.get(&1)) {
+            regions.iter_mut().filter(|r| r.label == 1).for_each(|r| r.name = Some(object.into()));
+        }
         // What lies between two of several regions looks like a third one to voxels that are means of their neighbours.
         if settings.looks_at_image() && regions.len() == 2 {
             let held = held_out(self, &moving.parameters)?;
@@ -167,8 +177,14 @@ impl Work<'_> {
                 evidence.held_out = held;
             }
         }
+        let mut preset = stage.record(&labels)?;
+        if let (Some(preset), Some(before)) = (&mut preset, before) {
+            preset.largest = before.largest;
+        }
+        let force = preset.as_ref().map_or(settings.force.name(), |p| &p.name).to_owned();
         let found = SegmentFound {
-            force: settings.force.name().to_owned(),
+            force,
+            preset,
             start: begin.record,
             iterations,
             limit,

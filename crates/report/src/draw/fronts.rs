@@ -159,7 +159,7 @@ impl Fronts {
         };
         let heads: Vec<String> = shown.iter().map(head).collect();
         let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
-        let mut out = format!("<div class=\"scroll\">{}", columns(&heads, "minmax(96px,1fr)"));
+        let mut out = format!("<div class=\"scroll\">{}", columns(&heads, "minmax(96px,300px)"));
         for (number, (plane, greys)) in self.planes.iter().zip(&self.greys).enumerate() {
             for (column, frame) in shown.iter().enumerate() {
                 let picture =

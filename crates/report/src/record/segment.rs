@@ -138,11 +138,51 @@ pub struct TidiedRecord {
     pub voxels_filled: usize,
 }
 
+/// What a preset measures of its object. What does not belong to it is left out.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct PresetRecord {
+    /// Its name.
+    pub name: String,
+    /// The distance between the means of white and grey matter, in standard deviations within the tissues.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gap: Option<f64>,
+    /// The same of white matter and cerebrospinal fluid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub span: Option<f64>,
+    /// The volume that is taken for the brain, ml.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub brain_ml: Option<f64>,
+    /// The part of the brain, or of the head, that is the object; of bone the part of the image above the threshold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part: Option<f64>,
+    /// The volume of the object, ml.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object_ml: Option<f64>,
+    /// The part of the brain's rim that is the object, in proportion to that of the whole brain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rim: Option<f64>,
+    /// The part of the object that is connected with its largest part, before anything is tidied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub largest: Option<f64>,
+    /// The standard deviation of the noise, HU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise: Option<f64>,
+    /// The intensity that a hundredth of the image is below, without what is below -1200 HU: of air in computed tomography.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub air: Option<f64>,
+    /// The median of what is above -500 HU: of tissue in computed tomography.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tissue: Option<f64>,
+}
+
 /// The result of a segmentation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SegmentFound {
-    /// The force that moved the front.
+    /// The force that moved the front, or the preset.
     pub force: String,
+    /// What a preset measures; of other segmentations nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preset: Option<PresetRecord>,
     /// Where it began.
     pub start: StartRecord,
     /// Iterations by the force.

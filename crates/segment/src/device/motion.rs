@@ -77,7 +77,7 @@ impl Movement for MeanCurvature {
 impl Movement for Speed<'_> {
     fn motion(&self) -> Result<Motion<'_>> {
         let speed = Speeds::Field { values: Cow::Borrowed(self.values()), lowers: true };
-        Ok(Motion { speed, curvature: 0.0, edges: None })
+        Ok(Motion { speed, curvature: self.curvature(), edges: None })
     }
 }
 
