@@ -289,11 +289,11 @@ mod tests {
                 r if r > 35.0 => 1100.0,
                 r if r > 32.0 => 60.0,
                 r if r > 30.0 => 300.0,
-                r if r > 25.0 => 700.0,
+                r if r > 22.0 => 700.0,
                 r if r < 5.0 => 300.0,
                 _ => 1050.0,
             };
-            white.push((5.0..=25.0).contains(&radius));
+            white.push((5.0..=22.0).contains(&radius));
             values.push((mean + 30.0 * random.normal()).max(1.0) as f32);
         }
         (dims, values, white)
