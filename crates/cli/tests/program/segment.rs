@@ -574,7 +574,7 @@ fn presets_of_real_images() {
     // Slices of a head CT, with noise and without: against the threshold of the one without.
     let ct = read_volume(folder.join("ct_head_invesalius/cranium_ct.nii.gz")).unwrap();
     let [nx, ny, nz] = ct.dims();
-    let part = Grid::new([nx, ny, nz / 3], ct.grid().to_world().clone()).unwrap();
+    let part = Grid::new([nx, ny, nz / 3], *ct.grid().to_world()).unwrap();
     let of = |x, y, z| *ct.get(x, y, z + nz / 3).unwrap();
     let clean = Volume::from_fn(part, of);
     let noisy = |p: usize, v: f32| v + 100.0 * 1.73 * noise(p);
