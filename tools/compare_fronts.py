@@ -55,7 +55,7 @@ def main():
     phi = sitk.SignedMaurerDistanceMap(sitk.GetImageFromArray(balls.astype(np.uint8)), insideIsPositive=False, squaredDistance=False, useImageSpacing=True)
     phi, feature = sitk.Cast(phi, sitk.sitkFloat32), sitk.GetImageFromArray(image)
     begin = time.time()
-    found = sitk.GetArrayFromImage(sitk.ScalarChanAndVeseDenseLevelSet(phi, feature, numberOfIterations=20, lambda1=1.0, lambda2=1.0, curvatureWeight=0.3)) > 0
+    found = sitk.GetArrayFromImage(sitk.ScalarChanAndVeseDenseLevelSet(phi, feature, numberOfIterations=20, lambda1=1.0, lambda2=1.0, curvatureWeight=0.3)) < 0
     report("SimpleITK Chan-Vese, 20 iterations", time.time() - begin, found)
 
 
