@@ -1,7 +1,8 @@
 //! The evolution itself: the force of an image, and the front under it, on a device; several regions at once on the host.
 
-use super::options::{EdgeOptions, Force as Kind, Init, MixtureOptions, ObjectKind, Settings};
+use super::options::{EdgeOptions, Force as Kind, Init, MixtureOptions, ObjectKind};
 use super::preset::{self, Prepared};
+use super::settings::Settings;
 use super::start::Start;
 use super::values::Iterations;
 use crate::error::{Error, Result};
@@ -83,16 +84,12 @@ impl<'a> Moving<'a> {
             iterations: evolution.smooth,
             sigma,
         });
-        let limit = match iterations {
-            Iterations::Auto => Limit::Bound,
-            Iterations::Most(most) => Limit::Iterations(most),
-        };
         let (_, spacing) = Settings::spacing(grid);
         Self {
             lattice,
             first: None,
             by: By::Force(Box::new(MeanCurvature)),
-            options: Options { limit, sigma, spacing, smoothing },
+            options: Options { sigma, spacing, smoothing, ..Options::default() },
             curvature: 0.0,
             iterations,
             parameters: serde_json::Map::new(),

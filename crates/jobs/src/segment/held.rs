@@ -1,7 +1,8 @@
 //! What voxels say about a front that has not seen them: the same segmentation of a thinned image, without every other voxel.
 
 use super::evolve::lattice;
-use super::options::{Preset, Settings};
+use super::options::Preset;
+use super::settings::Settings;
 use super::stage::Stage;
 use super::start::Masks;
 use super::work::Work;

@@ -1,6 +1,7 @@
 //! The verdict on a segmentation.
 
-use super::options::{Force, Init, Preset, Settings};
+use super::options::{Force, Init, Preset};
+use super::settings::Settings;
 use voxalign_options::{Text, text};
 use voxalign_register::limits::SEGMENT;
 use voxalign_register::{Check, Remedy, Verdict};
@@ -10,28 +11,20 @@ use voxalign_report::segment::{HeldOutRecord, PresetRecord, RegionRecord, Segmen
 pub(super) fn verdict(found: &SegmentFound, settings: &Settings) -> Verdict {
     let objects: Vec<&RegionRecord> = found.regions.iter().filter(|r| r.label != 0).collect();
     let mut checks = vec![there_are_regions(found, &objects, settings)];
-    // What the usual remedies name, presets refuse.
-    let or = |check: Check, usual| match settings.preset {
-        Preset::None => check.or(usual),
-        _ => check.or(Remedy::OtherPreset),
-    };
     let gone = ["vanished", "filled"].contains(&found.ending.as_str());
     if !gone && settings.force != Force::MeanCurvature {
         let rests = ["steady", "repeating"].contains(&found.ending.as_str());
         let asked = format!("to rest within {}", found.limit);
         let check = Check::new("iterations", found.iterations as f64, asked, rests);
-        checks.push(match settings.preset {
-            Preset::None => check.or(Remedy::MoreIterations),
-            _ => check.or(Remedy::IterationsOfPreset),
-        });
+        checks.push(check.or(settings.remedy(Remedy::MoreIterations)));
     }
     if !gone && settings.looks_at_image() && settings.evolution.regions == 2 {
-        checks.extend(of_image(&objects, settings.preset));
+        checks.extend(of_image(&objects, settings));
     }
     checks.extend(found.preset.iter().flat_map(|of| of_preset(of, settings.preset)));
     if let Some(agreement) = found.agreement {
         let check = Check::at_least("Dice with another start", agreement, SEGMENT.agreement);
-        checks.push(or(check, Remedy::StartDecides));
+        checks.push(check.or(settings.remedy(Remedy::StartDecides)));
     }
     Verdict::new(checks, remarks(found, &objects))
 }
@@ -67,10 +60,7 @@ fn there_are_regions(
             Check::none("regions without a voxel", names.len() as u64).of(names)
         }
     };
-    match settings.preset {
-        Preset::None => check.or(Remedy::OtherFront),
-        _ => check.or(Remedy::OtherPreset),
-    }
+    check.or(settings.remedy(Remedy::OtherFront))
 }
 
 /// What a preset knows of its object.
@@ -124,7 +114,7 @@ fn of_preset(of: &PresetRecord, preset: Preset) -> Vec<Check> {
 }
 
 /// What the image says of the fronts where they have not seen it, the worst of several regions.
-fn of_image(objects: &[&RegionRecord], preset: Preset) -> Vec<Check> {
+fn of_image(objects: &[&RegionRecord], settings: &Settings) -> Vec<Check> {
     let held: Vec<HeldOutRecord> = objects
         .iter()
         .filter(|r| r.voxels > 0)
@@ -137,10 +127,7 @@ fn of_image(objects: &[&RegionRecord], preset: Preset) -> Vec<Check> {
     let check = |name: &str, value: Option<f64>, least: f64| {
         let check = Check::at_least(name, value.unwrap_or(f64::NAN), least);
         let check = if value.is_none() { check.unmeasured() } else { check };
-        match preset {
-            Preset::None => check.or(Remedy::OtherForce),
-            _ => check.or(Remedy::OtherPreset),
-        }
+        check.or(settings.remedy(Remedy::OtherForce))
     };
     let (much, of_blurred) = SEGMENT.blurred;
     let separation = least(|h| Some(h.separation)).unwrap_or(0.0);
@@ -151,7 +138,7 @@ fn of_image(objects: &[&RegionRecord], preset: Preset) -> Vec<Check> {
         SEGMENT.held_out,
     );
     // What presets find is thin: there is no layer far from its border.
-    if preset != Preset::None {
+    if settings.preset != Preset::None {
         return vec![contrast];
     }
     vec![contrast, check("part of the step that is next to the front", least(|h| h.share), share)]
@@ -173,6 +160,9 @@ fn remarks(found: &SegmentFound, objects: &[&RegionRecord]) -> Vec<Text> {
         ("filled", _) => {
             remarks.push(text!("the front took in the whole image after {after} iterations"));
         }
+        ("repeating", Some(1)) => remarks.push(text!(
+            "the front does not rest: what the force moves in each iteration, smoothing moves back"
+        )),
         ("repeating", Some(period)) => remarks.push(text!(
             "the front does not rest: it is the same again after every {period} iterations, so that some voxels along it could be on either side"
         )),

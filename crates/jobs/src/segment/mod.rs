@@ -20,6 +20,7 @@ mod judge;
 mod options;
 mod preset;
 mod regions;
+mod settings;
 mod stage;
 mod start;
 mod values;
@@ -46,9 +47,9 @@ use crate::run::{
 };
 use crate::staged::Staged;
 use crate::surface::{self, Of};
-use options::Settings;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use settings::Settings;
 use std::path::{Path, PathBuf};
 use voxalign_image::{LabelMap, Mesh, Volume};
 use voxalign_io::image::DataType;

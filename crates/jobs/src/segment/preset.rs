@@ -1,6 +1,7 @@
 //! Presets: what is moved, from where, and what must hold of the result, for one kind of object each.
 
-use super::options::{Preset, Settings};
+use super::options::Preset;
+use super::settings::Settings;
 use super::start::inside;
 use crate::error::{Error, Result};
 use serde_json::{Map, Value};
@@ -65,7 +66,7 @@ pub(super) struct Prepared {
 
 /// What is known of the object.
 enum Known {
-    Brain { tissues: SharedDeviation, mask: Vec<bool> },
+    Brain { tissues: SharedDeviation },
     Head { head: Head, values: Vec<f32> },
     Bone { noise: f64, air: Option<f64>, tissue: Option<f64>, above: f64 },
 }
@@ -139,8 +140,8 @@ impl Prepared {
         let mut speeds = tissues.speeds(values)?;
         speeds.iter_mut().zip(&mask).filter(|(_, m)| !**m).for_each(|(s, _)| *s = NOWHERE);
         let speed = Volume::new(image.grid().clone(), speeds)?;
-        let known = Known::Brain { tissues, mask: memory::copied(&mask)? };
-        Ok(Self { classes: classes(&tissues), ..Self::of(speed, mask, known)? })
+        let classes = classes(&tissues);
+        Ok(Self { classes, ..Self::of(speed, mask, Known::Brain { tissues })? })
     }
 
     fn head(image: &Volume<f32>, settings: &Settings) -> Result<Self> {
@@ -215,12 +216,12 @@ impl Prepared {
             Ok((all > 0).then(|| 1.0 - removed.points as f64 / all as f64))
         };
         Ok(match &self.known {
-            Known::Brain { tissues, mask } => {
+            Known::Brain { tissues } => {
                 let (gap, span) = of_tissues(tissues);
-                let mut filled = memory::copied(mask)?;
+                let mut filled = memory::copied(&self.mask)?;
                 tidy::fill_holes(&Lattice::new(grid.dims(), Neighbourhood::Six)?, &mut filled)?;
                 let depths = depths(grid.dims(), &filled, grid.spacing(), false)?;
-                let [part, rim] = shares(mask, &depths, &set, RIM);
+                let [part, rim] = shares(&self.mask, &depths, &set, RIM);
                 let brain = filled.iter().filter(|f| **f).count() as f64 * grid.voxel_volume();
                 let brain_ml = Some(brain / 1000.0);
                 PresetRecord {

@@ -1,8 +1,8 @@
 //! Where fronts move: on the voxels of an image, or on what a preset has made of them.
 
 use super::evolve::{Moving, lattice};
-use super::options::Settings;
 use super::preset::Prepared;
+use super::settings::Settings;
 use super::start::{Masks, Start, start, start_of_preset};
 use crate::error::Result;
 use voxalign_image::Volume;

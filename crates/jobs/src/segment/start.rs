@@ -1,7 +1,8 @@
 //! Where fronts begin: the labels of all voxels.
 
-use super::options::{DenseOptions, DenseShape, Init, Settings, ShapeOptions};
+use super::options::{DenseOptions, DenseShape, Init, ShapeOptions};
 use super::preset::Prepared;
+use super::settings::Settings;
 use crate::error::{Error, Result};
 use voxalign_image::{Grid, LabelMap, Vector3, Volume, memory};
 use voxalign_options::{Choice as _, text};

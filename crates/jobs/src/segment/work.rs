@@ -2,7 +2,8 @@
 
 use super::evolve::{Evolved, lattice, ordered};
 use super::held::held_out;
-use super::options::{Options, Settings, TidyOptions};
+use super::options::{Options, TidyOptions};
+use super::settings::Settings;
 use super::stage::Stage;
 use super::start::{Masks, map};
 use super::{judge, regions};
