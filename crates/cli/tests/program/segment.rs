@@ -508,6 +508,9 @@ fn white_matter_by_its_preset() {
         preset(&place, "brain.nii.gz --preset white-matter --largest-component --smooth 2");
     let found = labels(&place, "out");
     assert_eq!((code, &tidied["regions"][1]["parts"]), (0, &Value::from(1)));
+    // A front that repeats does so after whole rounds of five iterations and a smoothing.
+    assert_eq!(tidied["ending"], "repeating");
+    assert_eq!(tidied["period"].as_u64().unwrap() % 5, 0, "{tidied}");
     assert!(tidied["preset"]["largest"].as_f64().unwrap() < 1.0, "{tidied}");
     assert!(found.data().iter().zip(tissues.data()).all(|(l, t)| *l == 0 || *t > 0.0));
     for wrong in ["inverted", "noise"] {

@@ -355,7 +355,10 @@ fn two<'f>(
         Ending::Steady => ("steady", None),
         Ending::Vanished => ("vanished", None),
         Ending::Filled => ("filled", None),
-        Ending::Repeating { period } => ("repeating", Some(period)),
+        // With smoothing a period is of rounds, each of some iterations by the force.
+        Ending::Repeating { period } => {
+            ("repeating", Some(period * options.smoothing.map_or(1, |s| s.every)))
+        }
         Ending::Limit => ("limit", None),
     };
     let all = &found.history;

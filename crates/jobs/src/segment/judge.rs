@@ -160,9 +160,6 @@ fn remarks(found: &SegmentFound, objects: &[&RegionRecord]) -> Vec<Text> {
         ("filled", _) => {
             remarks.push(text!("the front took in the whole image after {after} iterations"));
         }
-        ("repeating", Some(1)) => remarks.push(text!(
-            "the front does not rest: what the force moves in each iteration, smoothing moves back"
-        )),
         ("repeating", Some(period)) => remarks.push(text!(
             "the front does not rest: it is the same again after every {period} iterations, so that some voxels along it could be on either side"
         )),
