@@ -203,18 +203,26 @@ impl Prepared {
         Ok(memory::collected((0..brain.len()).map(label))?)
     }
 
-    /// What must hold of an object.
-    pub(super) fn record(&self, grid: &Grid, labels: &[u8]) -> Result<PresetRecord> {
+    /// The part of an object that is connected with its largest part, where that has to be much.
+    pub(super) fn connected(&self, grid: &Grid, labels: &[u8]) -> Result<Option<f64>> {
+        let Known::Brain { .. } = &self.known else { return Ok(None) };
+        let mut set = memory::collected(labels.iter().map(|l| *l != 0))?;
+        let all = set.iter().filter(|s| **s).count();
+        let lattice = Lattice::new(grid.dims(), Neighbourhood::Six)?;
+        let removed = tidy::keep_largest(&lattice, &mut set)?;
+        Ok((all > 0).then(|| 1.0 - removed.points as f64 / all as f64))
+    }
+
+    /// What must hold of an object; `largest` is what [`Prepared::connected`] said before it was tidied.
+    pub(super) fn record(
+        &self,
+        grid: &Grid,
+        labels: &[u8],
+        largest: Option<f64>,
+    ) -> Result<PresetRecord> {
         let name = self.preset.name().to_owned();
         let set = memory::collected(labels.iter().map(|l| *l != 0))?;
         let of_tissues = |of: &SharedDeviation| (Some(of.gap()), Some(of.span()));
-        let largest = || -> Result<Option<f64>> {
-            let all = set.iter().filter(|s| **s).count();
-            let mut largest = memory::copied(&set)?;
-            let lattice = Lattice::new(grid.dims(), Neighbourhood::Six)?;
-            let removed = tidy::keep_largest(&lattice, &mut largest)?;
-            Ok((all > 0).then(|| 1.0 - removed.points as f64 / all as f64))
-        };
         Ok(match &self.known {
             Known::Brain { tissues } => {
                 let (gap, span) = of_tissues(tissues);
@@ -224,16 +232,7 @@ impl Prepared {
                 let [part, rim] = shares(&self.mask, &depths, &set, RIM);
                 let brain = filled.iter().filter(|f| **f).count() as f64 * grid.voxel_volume();
                 let brain_ml = Some(brain / 1000.0);
-                PresetRecord {
-                    name,
-                    gap,
-                    span,
-                    brain_ml,
-                    part,
-                    rim,
-                    largest: largest()?,
-                    ..<_>::default()
-                }
+                PresetRecord { name, gap, span, brain_ml, part, rim, largest, ..<_>::default() }
             }
             Known::Head { head, .. } => {
                 let (gap, span) = of_tissues(&head.tissues);

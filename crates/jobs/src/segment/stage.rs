@@ -64,9 +64,19 @@ impl<'a> Stage<'a> {
         }
     }
 
+    /// How much of an object is connected, which tidying would change: [`Prepared::connected`].
+    pub(super) fn connected(&self, labels: &[u8]) -> Result<Option<f64>> {
+        let of = |prepared: &Prepared| prepared.connected(self.image.grid(), labels);
+        self.prepared.as_ref().map_or(Ok(None), of)
+    }
+
     /// What a preset measures of its object.
-    pub(super) fn record(&self, labels: &[u8]) -> Result<Option<PresetRecord>> {
-        let of = |prepared: &Prepared| prepared.record(self.image.grid(), labels);
+    pub(super) fn record(
+        &self,
+        labels: &[u8],
+        connected: Option<f64>,
+    ) -> Result<Option<PresetRecord>> {
+        let of = |prepared: &Prepared| prepared.record(self.image.grid(), labels, connected);
         self.prepared.as_ref().map(of).transpose()
     }
 }

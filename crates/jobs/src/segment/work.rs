@@ -2,7 +2,7 @@
 
 use super::evolve::{Evolved, lattice, ordered};
 use super::held::held_out;
-use super::options::{Options, TidyOptions};
+use super::options::Options;
 use super::settings::Settings;
 use super::stage::Stage;
 use super::start::{Masks, map};
@@ -153,9 +153,7 @@ impl Work<'_> {
             evolved;
         let labels = stage.labels(labels)?;
         fronts.end(iterations, |voxel| labels[voxel]);
-        // Whether an object is connected is no question once its islands are removed.
-        let is_tidied = settings.tidy != TidyOptions::USUAL;
-        let before = if is_tidied { stage.record(&labels)? } else { None };
+        let connected = stage.connected(&labels)?;
         let Finished { labels, new, tidied } = self.finished(labels, &lattice)?;
         fronts.rename(&new);
         let agreement = other.map(|other| dice(&labels, &other)).transpose()?;
@@ -178,10 +176,7 @@ impl Work<'_> {
                 evidence.held_out = held;
             }
         }
-        let mut preset = stage.record(&labels)?;
-        if let (Some(preset), Some(before)) = (&mut preset, before) {
-            preset.largest = before.largest;
-        }
+        let preset = stage.record(&labels, connected)?;
         let force = preset.as_ref().map_or(settings.force.name(), |p| &p.name).to_owned();
         let found = SegmentFound {
             force,
@@ -203,6 +198,7 @@ impl Work<'_> {
         let labels = map(grid, &labels)?;
         Ok((Segmented { labels, found, verdict }, moving.parameters))
     }
+
     /// Labels in their order, and tidied.
     fn finished(&self, mut labels: Vec<u8>, lattice: &Lattice) -> Result<Finished> {
         let Self { image, settings, .. } = *self;
