@@ -86,6 +86,10 @@ pub fn start(
             world.agree(found)?.into_iter().map(AnyDevice::Cuda).collect()
         }
     };
+    // What the process does with one device alone is done by one of its own.
+    if let Some(first) = devices.first() {
+        machine.device = first.clone();
+    }
     let team = Team::new(devices, world.clone())?;
     machine.team = Some(team);
     Ok(machine)
