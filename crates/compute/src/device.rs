@@ -333,6 +333,7 @@ pub trait Device:
     + ops::Filter
     + ops::Fourier
     + ops::Front
+    + ops::Regions
     + ops::Histogram
     + ops::Joint
     + ops::Sort

@@ -84,6 +84,7 @@ macro_rules! each {
                 sine_is_its_own_inverse errors
             ] [bits];
             front [steps plans repeats signs curvature errors bits_of_the_cpu] [bits];
+            regions [sums shares scans errors bits_of_the_cpu] [bits];
             elastic [
                 product residual sweep sweeps_converge symbol eigenvalues bits_of_the_cpu errors
             ] [bits];

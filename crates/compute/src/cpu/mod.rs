@@ -38,6 +38,7 @@ mod panels;
 mod points;
 mod raycast;
 mod reduce;
+mod regions;
 mod resample;
 pub(crate) mod simd;
 mod similarity;

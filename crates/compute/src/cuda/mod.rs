@@ -45,6 +45,7 @@ mod pairwise;
 mod points;
 pub(crate) mod raycast;
 mod reduce;
+mod regions;
 mod resample;
 mod similarity;
 mod simplices;

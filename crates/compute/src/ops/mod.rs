@@ -9,6 +9,7 @@
 //! | [`Filter`] | Gaussians and means over boxes |
 //! | [`Fourier`] | real transforms and sine transforms of any size |
 //! | [`Front`] | level-set fronts: tiles that can change, signs of forces, iterations of tiles and of whole sets |
+//! | [`Regions`] | labels of several regions: sums, shares about points, scans under scores |
 //! | [`Elastic`] | the elastic operator: products, relaxation, its inverse in frequencies |
 //! | [`Flow`] | steps along velocities, inverses and norms of displacement fields, forces |
 //! | [`Similarity`] | local correlation and joint histograms of two images on one grid, with derivatives |
@@ -67,6 +68,7 @@ pub mod pairwise;
 pub mod points;
 pub mod raycast;
 pub mod reduce;
+pub mod regions;
 pub mod resample;
 pub mod similarity;
 pub mod simplices;
@@ -89,6 +91,7 @@ pub use pairwise::Pairwise;
 pub use points::Points;
 pub use raycast::Raycast;
 pub use reduce::Reduce;
+pub use regions::Regions;
 pub use resample::Resample;
 pub use similarity::Similarity;
 pub use simplices::Simplices;

@@ -35,6 +35,7 @@ files! {
     filter: "filter/filter.cu", "filter/recursive.cu", "filter/smooth.cu";
     fourier: "fourier/fourier.cu";
     front: "front/front.cu", "front/signs.cu";
+    regions: "regions/regions.cu";
     elastic: "elastic/elastic.cu";
     flow: "flow/flow.cu", "flow/force.cu", "flow/force_at.cu", "flow/halves.cu", "flow/norms.cu";
     similarity: "similarity/correlation.cu", "similarity/means.cu", "similarity/pair.cu";

@@ -14,6 +14,7 @@ pub(crate) mod pairwise;
 pub(crate) mod points;
 pub(crate) mod raycast;
 pub(crate) mod reduce;
+pub(crate) mod regions;
 pub(crate) mod resample;
 #[cfg(feature = "baselines")]
 pub(crate) mod schemes;

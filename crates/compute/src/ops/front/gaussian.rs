@@ -55,29 +55,8 @@ impl<D: Memory> Gaussian<D> {
     /// A standard deviation or a spacing that is not above 0; one that reaches more than [`MOST_RADIUS_2D`] points in the plane, or [`MOST_RADIUS_3D`] in a volume;
     /// what the device refuses.
     pub fn new(device: &D, layout: &Layout, sigma: f64, spacing: [f64; 3]) -> Result<Self> {
-        let is_length = |v: f64| v.is_finite() && v > 0.0;
-        if !is_length(sigma) {
-            return Err(ComputeError::argument("standard deviation", sigma, "above 0"));
-        }
-        let (most, expected) = match layout.is_2d() {
-            true => (MOST_RADIUS_2D, "at most 10.3 points in the plane"),
-            false => (MOST_RADIUS_3D, "at most 5 points in a volume"),
-        };
-        let mut axes = [Axis::point(), Axis::point(), Axis::point()];
-        for (axis, found) in axes.iter_mut().enumerate() {
-            if !is_length(spacing[axis]) {
-                return Err(ComputeError::argument("spacing", spacing[axis], "above 0"));
-            }
-            if layout.dims()[axis] > 1 {
-                let points = sigma / spacing[axis];
-                if (REACH * points).ceil() > most as f64 {
-                    let what = "standard deviation in points";
-                    return Err(ComputeError::argument(what, points, expected));
-                }
-                *found = Axis::new(points, spacing[axis]);
-            }
-        }
-        let radius = [0, 1, 2].map(|a| axes[a].radius());
+        let axes = Axis::of(layout, sigma, spacing)?;
+        let radius = radius_of(&axes);
         let mut tables: Vec<f32> = Vec::new();
         let [x, y, z] = &axes;
         for weights in [&x.weights, &x.moments] {
@@ -154,12 +133,44 @@ impl<D: Memory> Window<'_, D> {
 }
 
 /// Weights along an axis, and the same times the distance.
-struct Axis {
-    weights: Vec<f64>,
+pub(crate) struct Axis {
+    pub(crate) weights: Vec<f64>,
     moments: Vec<f64>,
 }
 
+/// The points that weights reach along each axis.
+pub(crate) fn radius_of(axes: &[Axis; 3]) -> [usize; 3] {
+    [0, 1, 2].map(|a| axes[a].radius())
+}
+
 impl Axis {
+    /// Those of a Gaussian on a layout, along its axes.
+    pub(crate) fn of(layout: &Layout, sigma: f64, spacing: [f64; 3]) -> Result<[Self; 3]> {
+        let is_length = |v: f64| v.is_finite() && v > 0.0;
+        if !is_length(sigma) {
+            return Err(ComputeError::argument("standard deviation", sigma, "above 0"));
+        }
+        let (most, expected) = match layout.is_2d() {
+            true => (MOST_RADIUS_2D, "at most 10.3 points in the plane"),
+            false => (MOST_RADIUS_3D, "at most 5 points in a volume"),
+        };
+        let mut axes = [Axis::point(), Axis::point(), Axis::point()];
+        for (axis, found) in axes.iter_mut().enumerate() {
+            if !is_length(spacing[axis]) {
+                return Err(ComputeError::argument("spacing", spacing[axis], "above 0"));
+            }
+            if layout.dims()[axis] > 1 {
+                let points = sigma / spacing[axis];
+                if (REACH * points).ceil() > most as f64 {
+                    let what = "standard deviation in points";
+                    return Err(ComputeError::argument(what, points, expected));
+                }
+                *found = Axis::new(points, spacing[axis]);
+            }
+        }
+        Ok(axes)
+    }
+
     /// Of an axis without extent.
     fn point() -> Self {
         Self { weights: vec![1.0], moments: vec![0.0] }

@@ -74,7 +74,7 @@ use voxalign_compute_macros::forwarded;
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::{ComputeError, Result, check_len};
 
-pub(crate) use gaussian::{BYTE, Extent};
+pub(crate) use gaussian::{Axis, BYTE, Extent, radius_of};
 pub use gaussian::{Gaussian, MOST_RADIUS_2D, MOST_RADIUS_3D, Window};
 pub use layout::Layout;
 pub(crate) use log::has_ended;
@@ -222,7 +222,7 @@ fn check_measured<D: Memory>(layout: &Layout, measured: Option<&Measured<'_, D>>
     check_units(&measured.units)
 }
 
-fn check_units(units: &Units) -> Result<()> {
+pub(crate) fn check_units(units: &Units) -> Result<()> {
     for value in [units.scale, units.squares] {
         if !(value.is_normal() && value > 0.0) {
             return Err(ComputeError::argument("units of a value", value, "above 0"));

@@ -8,7 +8,7 @@ use voxalign_compute::{Device, Dims};
 use crate::support::{Random, len, offset};
 
 /// Sizes that are odd, tiny, of whole tiles and words, and one more.
-pub(super) const SIZES: [Dims; 14] = [
+pub(crate) const SIZES: [Dims; 14] = [
     [1, 1, 1],
     [2, 1, 1],
     [1, 1, 3],
@@ -27,12 +27,12 @@ pub(super) const SIZES: [Dims; 14] = [
 
 const SLOTS: usize = 5;
 
-pub(super) fn axes(dims: Dims) -> std::ops::RangeInclusive<usize> {
+pub(crate) fn axes(dims: Dims) -> std::ops::RangeInclusive<usize> {
     1..=if dims[2] == 1 { 2 } else { 3 }
 }
 
 /// The points that differ from one by at most 1 along each axis, and along at most so many.
-fn neighbours(layout: &Layout, point: usize) -> Vec<usize> {
+pub(crate) fn neighbours(layout: &Layout, point: usize) -> Vec<usize> {
     let dims = layout.dims();
     let at = [point % dims[0], point / dims[0] % dims[1], point / (dims[0] * dims[1])];
     let mut found = Vec::new();

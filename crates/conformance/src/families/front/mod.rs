@@ -1,6 +1,6 @@
 //! Fronts against one point at a time.
 
-mod cases;
+pub(crate) mod cases;
 
 use voxalign_compute::ops::front::{
     Gaussian, Layout, Log, Measured, Object, Planned, Rule, Slot, Step, TOTALS, Tiles, TwoMeans,
