@@ -227,7 +227,10 @@ pub(crate) fn check_scan<D: Memory>(
 /// The number of labels that a buffer has a number for at each point, one of which is `label`.
 fn check_of_labels(what: &'static str, layout: &Layout, label: u8, len: usize) -> Result<usize> {
     let count = len / layout.points().max(1);
-    if len % layout.points().max(1) != 0 || count <= usize::from(label) || count > MOST_LABELS {
+    if !len.is_multiple_of(layout.points().max(1))
+        || count <= usize::from(label)
+        || count > MOST_LABELS
+    {
         let expected = "a number for each label and point";
         return Err(ComputeError::argument(what, len, expected));
     }
