@@ -109,6 +109,11 @@ impl Place {
     }
 }
 
+/// Whether `VOXALIGN_TEST_THOROUGH` asks for all cases of the tests that usually run some of them.
+pub(crate) fn thorough() -> bool {
+    std::env::var_os("VOXALIGN_TEST_THOROUGH").is_some()
+}
+
 /// The names of all files and folders in a folder, sorted.
 pub(crate) fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<_> = fs::read_dir(folder)

@@ -1,6 +1,6 @@
 //! Deformations of what does not belong together: what the verdict says of them.
 
-use crate::common::{Place, names};
+use crate::common::{Place, names, thorough};
 use crate::deform::{FILES, record, shipped, small};
 use std::fs;
 use voxalign_image::{Affine, Vector3, Volume};
@@ -55,9 +55,9 @@ fn what_has_nothing_in_common_is_a_bad_verdict() {
         ),
     );
     let line = "--affine none --schedule 4x15,2x3 --no-report --outputs affine";
-    for (fixed, moving) in
-        [("fixed", "noise"), ("noise", "fixed"), ("fixed", "box"), ("point", "fixed")]
-    {
+    let usual = [("fixed", "noise"), ("noise", "fixed"), ("fixed", "box"), ("point", "fixed")];
+    let others = thorough().then_some([("box", "fixed"), ("fixed", "point")]);
+    for (fixed, moving) in usual.into_iter().chain(others.into_iter().flatten()) {
         let run = place.line(&format!("deform {fixed}.nii.gz {moving}.nii.gz -o out {line}"));
         let run = run.expect(1);
         assert!(run.out.contains("information shared by the images"), "{}", run.out);
@@ -86,9 +86,11 @@ fn what_fits_better_mirrored_is_said() {
     place.image("mirrored.nii.gz", &turned);
     let deform = "deform --schedule 4x15";
     let elastic = "elastic --schedule 4x15 --affine none";
-    for (way, fixed) in [(deform, "mirrored"), (deform, "moving"), (elastic, "mirrored")] {
-        let (line, mirrored) =
-            (format!("{way} {fixed}.nii.gz moving.nii.gz -o out --no-report"), fixed == "mirrored");
+    let usual = [(deform, "mirrored"), (deform, "moving"), (elastic, "mirrored")];
+    let others = thorough().then_some((elastic, "moving"));
+    for (way, fixed) in usual.into_iter().chain(others) {
+        let mirrored = fixed == "mirrored";
+        let line = format!("{way} {fixed}.nii.gz moving.nii.gz -o out --no-report");
         let run = place.line(&line);
         let said = run.out.contains("fit better with one of them mirrored");
         assert_eq!(said, mirrored, "{line}\n{}\n{}", run.out, run.err);

@@ -40,7 +40,7 @@
 
 use voxalign_compute_macros::forwarded;
 
-use super::front::{Axis, Layout, MOST_RADIUS_2D, MOST_RADIUS_3D, Units, radius_of};
+use super::front::{Axis, Layout, Units, check_radius, check_units, radius_of};
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::{ComputeError, Result, check_len};
 
@@ -81,6 +81,12 @@ impl<D: Memory> Weights<D> {
             axes.iter().flat_map(|axis| axis.weights.iter().map(|w| *w as f32)).collect();
         Ok(Self { radius: radius_of(&axes), values: device.upload_vec(values)? })
     }
+
+    /// The same, to be used.
+    #[must_use]
+    pub fn around(&self) -> Around<'_, D> {
+        Around { radius: self.radius, values: &self.values }
+    }
 }
 
 /// Weights that are lent.
@@ -91,14 +97,6 @@ pub struct Around<'a, D: Memory> {
     pub radius: [usize; 3],
     /// Those along x, then y, then z.
     pub values: &'a D::Buffer<f32>,
-}
-
-impl<D: Memory> Weights<D> {
-    /// The same, to be used.
-    #[must_use]
-    pub fn around(&self) -> Around<'_, D> {
-        Around { radius: self.radius, values: &self.values }
-    }
 }
 
 /// Updates of labels; see the [module](self).
@@ -156,7 +154,7 @@ pub trait Regions: Memory {
 
 /// Checks the arguments of [`Regions::label_sums`], with the lengths of its buffers; the number of labels.
 pub(crate) fn check_sums(units: &Units, [image, labels, sums]: [usize; 3]) -> Result<usize> {
-    super::front::check_units(units)?;
+    check_units(units)?;
     check_len("image", labels, image)?;
     let count = sums / 2;
     if sums % 2 == 1 || count == 0 || count > MOST_LABELS {
@@ -172,13 +170,7 @@ pub(crate) fn check_shares(
     label: u8,
     [values, labels, scratch, shares]: [usize; 4],
 ) -> Result<()> {
-    let most = if layout.is_2d() { MOST_RADIUS_2D } else { MOST_RADIUS_3D };
-    for (axis, &radius) in radius.iter().enumerate() {
-        if radius > most || (layout.dims()[axis] == 1 && radius > 0) {
-            let (what, expected) = ("radius of weights", "that of a Gaussian of this layout");
-            return Err(ComputeError::argument(what, radius, expected));
-        }
-    }
+    check_radius("radius of weights", layout, radius)?;
     check_len("weights", radius.iter().map(|r| 2 * r + 1).sum(), values)?;
     check_len("labels", layout.points(), labels)?;
     check_len("scratch", layout.points(), scratch)?;

@@ -114,18 +114,12 @@ impl<D: Memory> Window<'_, D> {
 
     /// Checks that it is one of a layout.
     pub(crate) fn check(&self, layout: &Layout) -> Result<Extent> {
-        let most = if layout.is_2d() { MOST_RADIUS_2D } else { MOST_RADIUS_3D };
         for length in self.spacing.into_iter().chain([self.sigma]) {
             if !(length.is_finite() && length > 0.0) {
                 return Err(ComputeError::argument("lengths of a window", length, "above 0"));
             }
         }
-        for (axis, &radius) in self.radius.iter().enumerate() {
-            if radius > most || (layout.dims()[axis] == 1 && radius > 0) {
-                let (what, expected) = ("radius of a window", "that of a Gaussian of this layout");
-                return Err(ComputeError::argument(what, radius, expected));
-            }
-        }
+        check_radius("radius of a window", layout, self.radius)?;
         let extent = Extent::of(self.radius);
         check_len("tables of a window", extent.len, self.tables.len())?;
         Ok(extent)
@@ -136,6 +130,18 @@ impl<D: Memory> Window<'_, D> {
 pub(crate) struct Axis {
     pub(crate) weights: Vec<f64>,
     moments: Vec<f64>,
+}
+
+/// Checks that a Gaussian of a layout can reach so far along each axis.
+pub(crate) fn check_radius(what: &'static str, layout: &Layout, radius: [usize; 3]) -> Result<()> {
+    let most = if layout.is_2d() { MOST_RADIUS_2D } else { MOST_RADIUS_3D };
+    for (axis, radius) in radius.into_iter().enumerate() {
+        if radius > most || (layout.dims()[axis] == 1 && radius > 0) {
+            let expected = "that of a Gaussian of this layout";
+            return Err(ComputeError::argument(what, radius, expected));
+        }
+    }
+    Ok(())
 }
 
 /// The points that weights reach along each axis.

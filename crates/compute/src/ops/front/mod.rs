@@ -74,7 +74,7 @@ use voxalign_compute_macros::forwarded;
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::{ComputeError, Result, check_len};
 
-pub(crate) use gaussian::{Axis, BYTE, Extent, radius_of};
+pub(crate) use gaussian::{Axis, BYTE, Extent, check_radius, radius_of};
 pub use gaussian::{Gaussian, MOST_RADIUS_2D, MOST_RADIUS_3D, Window};
 pub use layout::Layout;
 pub(crate) use log::has_ended;

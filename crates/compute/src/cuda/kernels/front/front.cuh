@@ -1,6 +1,6 @@
 // Fronts of sets of points. DEEP: 0 in the plane, 1 in a volume; AXES: along how many axes neighbours may differ.
 #pragma once
-#include "prelude.cuh"
+#include "whole.cuh"
 
 #ifndef DEEP
 #define DEEP 0
@@ -35,15 +35,6 @@ struct FrontShape { u32 nx, ny, nz, row, tx, ty, tz, tiles; };
 
 // What values are summed in.
 struct FrontUnits { double offset, scale, squares; };
-
-DEVICE i64 whole(double value) {
-    const double most = 4611686018427387904.0;
-    // Written so that what is not a number becomes zero.
-    if (value >= most) value = most;
-    else if (value <= -most) value = -most;
-    else if (!(value == value)) value = 0.0;
-    return __double2ll_rn(value);
-}
 
 // A value in units, and its square.
 DEVICE void in_units(const FrontUnits& units, float v, i64* sums) {

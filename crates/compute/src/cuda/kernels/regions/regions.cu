@@ -1,5 +1,5 @@
 // Several regions at once: a label for each point.
-#include "prelude.cuh"
+#include "whole.cuh"
 
 // Sizes along the axes, and along how many axes neighbours may differ.
 struct RegionShape { u32 nx, ny, nz, axes; };
@@ -9,15 +9,6 @@ struct RegionUnits { double offset, scale; };
 
 // The most labels.
 #define LABELS 256u
-
-DEVICE i64 whole(double value) {
-    const double most = 4611686018427387904.0;
-    // Written so that what is not a number becomes zero.
-    if (value >= most) value = most;
-    else if (value <= -most) value = -most;
-    else if (!(value == value)) value = 0.0;
-    return __double2ll_rn(value);
-}
 
 // The points of each label, and the sums of their values. The sums are zero before.
 KERNEL(label_sums, 256, IN(float) image, IN(u8) labels, u64 points, u32 count, RegionUnits units, OUT(u64) sums) {
