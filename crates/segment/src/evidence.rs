@@ -108,6 +108,8 @@ pub struct HeldOut {
     pub share: Option<f64>,
     /// The part of the variance of the image between both sides.
     pub separation: f64,
+    /// The part of the points next to the front that are not looked at, as they are at the border of a mask.
+    pub masked: f64,
 }
 
 /// The fewest points of a layer.
@@ -143,18 +145,22 @@ impl HeldOut {
         }
         steps.sort();
         let mut layers = [Layer::default(); 4];
+        let mut next_to = [0usize; 2];
         for point in (0..set.len()).filter(|p| is_odd(lattice, *p)) {
             let place = lattice.place(point);
             let others =
                 || steps.iter().filter_map(|(l, by)| Some((*l, lattice.moved(place, *by)?)));
-            if is_masked
-                && (values[point] == 0.0
-                    || others().take_while(|(l, _)| *l <= 3).any(|(_, p)| values[p] == 0.0))
-            {
-                continue;
-            }
             let side = usize::from(!set[point]);
             let distance = others().find(|(_, p)| set[*p] != set[point]).map(|(l, _)| l);
+            let is_at_mask = is_masked
+                && (values[point] == 0.0
+                    || others().take_while(|(l, _)| *l <= 3).any(|(_, p)| values[p] == 0.0));
+            if distance == Some(1) {
+                next_to[usize::from(is_at_mask)] += 1;
+            }
+            if is_at_mask {
+                continue;
+            }
             // Next to the other side, or 2.5 to 4.2 points away from it.
             match distance {
                 Some(1) => layers[side].add(values[point]),
@@ -163,16 +169,18 @@ impl HeldOut {
             }
         }
         let (separation, _) = separation(values, set);
+        let masked = next_to[1] as f64 / (next_to[0] + next_to[1]).max(1) as f64;
         let [inside, outside, far_inside, far_outside] = layers.map(|layer| layer.known());
         let Some(([inside, a], [outside, b])) = inside.zip(outside) else {
-            return Ok(Self { separation, ..Self::default() });
+            return Ok(Self { separation, masked, ..Self::default() });
         };
         let jump = inside - outside;
         let contrast = jump.abs() / ((a + b) / 2.0).max(f64::MIN_POSITIVE).sqrt();
         let beyond = far_inside.map_or(0.0, |[far, _]| far - inside)
             + far_outside.map_or(0.0, |[far, _]| outside - far);
         let share = jump / (jump + beyond);
-        Ok(Self { contrast: Some(contrast), share: share.is_finite().then_some(share), separation })
+        let share = share.is_finite().then_some(share);
+        Ok(Self { contrast: Some(contrast), share, separation, masked })
     }
 }
 

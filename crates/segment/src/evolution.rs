@@ -154,7 +154,7 @@ impl Evolution {
         };
         let gaussian = Gaussian::new(lattice, options.sigma, options.spacing)?;
         let mut smoother = Smoother::new(lattice, options)?;
-        let mut repeats = Repeats::default();
+        let mut repeats = Repeats::new();
         let mut signs = memory::filled(lattice.len(), 0)?;
         let (mut iterations, mut switched) = (0, Switched::default());
         let mut history = Vec::new();
@@ -184,7 +184,7 @@ impl Evolution {
                 smoother.smooth(&mut front, &mut signs)?;
             }
             if smoother.ends_a_cycle(iterations)
-                && let Some(period) = repeats.period(&front)?
+                && let Some(period) = repeats.period(front.set()?)
             {
                 break Ending::Repeating { period };
             }
@@ -279,18 +279,21 @@ impl Smoother {
     }
 }
 
-/// Tells whether a set was there one or two times before.
-#[derive(Default)]
-struct Repeats {
-    before: [Vec<bool>; 2],
+/// Tells whether a set, or labels, were there one or two times before.
+pub(crate) struct Repeats<T> {
+    before: [Vec<T>; 2],
 }
 
-impl Repeats {
-    fn period(&mut self, front: &Front) -> Result<Option<usize>> {
-        let set = front.set()?;
-        let period = self.before.iter().position(|b| *b == set).map(|i| i + 1);
+impl<T: PartialEq> Repeats<T> {
+    pub(crate) fn new() -> Self {
+        Self { before: [Vec::new(), Vec::new()] }
+    }
+
+    /// After how many iterations what there is now was there before, where that is known; to be asked after each.
+    pub(crate) fn period(&mut self, now: Vec<T>) -> Option<usize> {
+        let period = self.before.iter().position(|b| *b == now).map(|i| i + 1);
         self.before.swap(0, 1);
-        self.before[0] = set;
-        Ok(period)
+        self.before[0] = now;
+        period
     }
 }

@@ -6,6 +6,7 @@
 //! one iteration of [`Front::advance`](crate::Front::advance) with the difference of both scores as its force.
 
 use crate::error::{Result, SegmentError, above, image, same_length};
+use crate::evolution::{Ending, Repeats};
 use crate::gaussian::Gaussian;
 use crate::lattice::Lattice;
 use crate::mixture::Mixture;
@@ -37,6 +38,8 @@ pub trait Scores {
 pub struct MeanIntensities<'a> {
     image: &'a [f32],
     means: Vec<f64>,
+    /// How many means do not change, those of the first labels.
+    fixed: usize,
 }
 
 impl<'a> MeanIntensities<'a> {
@@ -46,7 +49,32 @@ impl<'a> MeanIntensities<'a> {
     /// [`SegmentError::Length`], [`SegmentError::NotFinite`], [`SegmentError::Constant`].
     pub fn new(lattice: &Lattice, values: &'a [f32]) -> Result<Self> {
         image(values, lattice.len())?;
-        Ok(Self { image: values, means: vec![0.0; 256] })
+        Ok(Self { image: values, means: vec![0.0; 256], fixed: 0 })
+    }
+
+    /// With means that do not change, of the labels from 0. Other labels keep the mean 0.
+    ///
+    /// # Errors
+    /// [`SegmentError::Parameter`] for a mean that is not a finite number, [`SegmentError::Regions`] for more than 256.
+    pub fn with_means(mut self, means: &[f64]) -> Result<Self> {
+        if means.len() > 256 {
+            return Err(SegmentError::Regions { regions: means.len(), most: 256 });
+        }
+        let remedy = "give a finite number";
+        means.iter().try_for_each(|m| above("a mean", *m, f64::NEG_INFINITY, remedy))?;
+        self.means[..means.len()].copy_from_slice(means);
+        self.fixed = means.len();
+        Ok(self)
+    }
+
+    /// The means that do not change, if there are such.
+    pub(crate) fn fixed(&self) -> Option<&[f64]> {
+        (self.fixed > 0).then(|| &self.means[..self.fixed])
+    }
+
+    /// The image.
+    pub(crate) fn values(&self) -> &'a [f32] {
+        self.image
     }
 
     /// The mean intensity of a label.
@@ -58,6 +86,9 @@ impl<'a> MeanIntensities<'a> {
 
 impl Scores for MeanIntensities<'_> {
     fn update(&mut self, labels: &[u8]) -> Result<()> {
+        if self.fixed > 0 {
+            return Ok(());
+        }
         let (mut sums, mut counts) = ([0.0; 256], [0usize; 256]);
         for (value, label) in self.image.iter().zip(labels) {
             sums[usize::from(*label)] += f64::from(*value);
@@ -130,6 +161,26 @@ impl Default for PartitionOptions {
     }
 }
 
+impl PartitionOptions {
+    /// Checks them, and that a start of a lattice has fronts.
+    pub(crate) fn check(&self, lattice: &Lattice, start: &[u8]) -> Result<()> {
+        same_length("the start", start.len(), lattice.len())?;
+        if start.iter().all(|l| *l == start[0]) {
+            return Err(SegmentError::NoFront {
+                inside: if start[0] == 0 { 0 } else { start.len() },
+            });
+        }
+        let remedy = "give a number that is not below 0";
+        above("the weight of the curvature", self.curvature, -f64::MIN_POSITIVE, remedy)
+    }
+
+    /// What the share of a label around a point adds to its score. Of two labels the difference of both shares is minus the mean side, which the curvature is a
+    /// multiple of.
+    pub(crate) fn weight_of_shares(&self) -> f64 {
+        self.curvature * std::f64::consts::TAU.sqrt() / self.sigma
+    }
+}
+
 /// Labels that have evolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partition {
@@ -137,8 +188,8 @@ pub struct Partition {
     pub labels: Vec<u8>,
     /// How many iterations there were. One that would have changed nothing is not made.
     pub iterations: usize,
-    /// Whether no label was to be changed in the end.
-    pub converged: bool,
+    /// Why it ended: [`Ending::Steady`], [`Ending::Repeating`] or [`Ending::Limit`].
+    pub ending: Ending,
     /// The bound on iterations that follows from the start.
     pub bound: usize,
 }
@@ -155,26 +206,16 @@ impl Partition {
         scores: &mut dyn Scores,
         options: &PartitionOptions,
     ) -> Result<Self> {
-        same_length("the start", start.len(), lattice.len())?;
         same_length("the scores", scores.points().unwrap_or(lattice.len()), lattice.len())?;
-        if start.iter().all(|l| *l == start[0]) {
-            return Err(SegmentError::NoFront {
-                inside: if start[0] == 0 { 0 } else { start.len() },
-            });
-        }
-        above(
-            "the weight of the curvature",
-            options.curvature,
-            -f64::MIN_POSITIVE,
-            "give a number that is not below 0",
-        )?;
+        options.check(lattice, start)?;
         let gaussian = Gaussian::new(lattice, options.sigma, options.spacing)?;
         let bound = Self::bound(lattice, start)?;
         let limit = options.iterations.unwrap_or(bound);
-        let names: Vec<u8> = (0..=255).rev().filter(|n| start.contains(n)).collect();
+        let names = names(start);
         let mut labels = memory::copied(start)?;
         let mut iterations = 0;
-        let converged = loop {
+        let mut repeats = Repeats::new();
+        let ending = loop {
             scores.update(&labels)?;
             let before = memory::copied(&labels)?;
             let score = Blended {
@@ -196,13 +237,25 @@ impl Partition {
                     }
                 }
             }
-            if !changed || iterations == limit {
-                break !changed;
+            if !changed {
+                break Ending::Steady;
+            }
+            if iterations == limit {
+                break Ending::Limit;
             }
             labels = after;
             iterations += 1;
+            if let Some(period) = repeats.period(memory::copied(&labels)?) {
+                break Ending::Repeating { period };
+            }
         };
-        Ok(Self { labels, iterations, converged, bound })
+        Ok(Self { labels, iterations, ending, bound })
+    }
+
+    /// Whether no label was to be changed in the end.
+    #[must_use]
+    pub fn converged(&self) -> bool {
+        self.ending == Ending::Steady
     }
 
     /// A bound on the iterations from a start, for scores that do not change and are nowhere the same for two labels, if each connected part of where a label
@@ -213,7 +266,7 @@ impl Partition {
     /// [`SegmentError::Length`], [`SegmentError::OutOfMemory`].
     pub fn bound(lattice: &Lattice, start: &[u8]) -> Result<usize> {
         let mut most = 0;
-        for name in (0..=255).filter(|n| start.contains(n)) {
+        for name in names(start) {
             let set = memory::collected(start.iter().map(|l| *l == name))?;
             let parts = crate::bounds::parts(lattice, &set)?;
             let sizes = parts.iter().filter(|p| !p.inside).map(|p| p.size);
@@ -221,6 +274,13 @@ impl Partition {
         }
         Ok(most)
     }
+}
+
+/// The labels that there are, the highest first.
+pub(crate) fn names(labels: &[u8]) -> Vec<u8> {
+    let mut is_there = [false; 256];
+    labels.iter().for_each(|l| is_there[usize::from(*l)] = true);
+    (0..=255).rev().filter(|n| is_there[usize::from(*n)]).collect()
 }
 
 /// Scores with the curvature of fronts.
@@ -236,10 +296,8 @@ impl Blended<'_> {
     fn of(&self, point: usize, label: u8) -> Result<f64> {
         let mut value = self.scores.score(point, label);
         if self.options.curvature > 0.0 {
-            // Of two labels the difference of both shares is minus the mean side, which the curvature is a multiple of.
             let share = self.gaussian.share(self.lattice, point, |p| self.labels[p] == label);
-            value +=
-                self.options.curvature * std::f64::consts::TAU.sqrt() / self.options.sigma * share;
+            value += self.options.weight_of_shares() * share;
         }
         if value.is_nan() {
             return Err(SegmentError::NotFinite { what: "the score", value, index: point });

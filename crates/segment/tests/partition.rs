@@ -58,7 +58,7 @@ proptest! {
         });
         let mut scores = Fixed(scores.collect());
         let partition = Partition::run(&lattice, &start, &mut scores, &PartitionOptions::default()).unwrap();
-        prop_assert!(partition.converged && partition.labels == best);
+        prop_assert!(partition.converged() && partition.labels == best);
         prop_assert!(partition.iterations <= partition.bound);
     }
 }
@@ -93,7 +93,7 @@ fn two_labels_are_one_front() {
             let evolution = Evolution::run(&lattice, &set, &mut force, &options).unwrap();
             assert_eq!(partition.iterations, evolution.iterations);
             assert!(partition.labels.iter().zip(&evolution.set).all(|(l, s)| (*l == 1) == *s));
-            assert_eq!(partition.converged, evolution.converged());
+            assert_eq!(partition.ending, evolution.ending);
             assert_eq!(partition.bound, evolution.bounds.max_region_size);
             assert!(force.terms(0) != Terms::default());
         }
@@ -125,7 +125,7 @@ fn three_regions_are_told_apart() {
     };
     let partition = Partition::run(&lattice, &start, &mut scores, &options).unwrap();
     let wrong = partition.labels.iter().zip(&truth).filter(|(l, t)| l != t).count();
-    assert!(partition.converged && wrong < 20, "{wrong} wrong after {}", partition.iterations);
+    assert!(partition.converged() && wrong < 20, "{wrong} wrong after {}", partition.iterations);
     struct Nothing;
     impl Scores for Nothing {
         fn update(&mut self, _: &[u8]) -> Result<()> {

@@ -20,6 +20,7 @@ mod points;
 mod raycast;
 pub mod rays;
 mod reduce;
+mod regions;
 mod resample;
 mod similarity;
 mod simplices;
@@ -337,6 +338,7 @@ families! {
     points: 24,
     raycast: 12,
     reduce: 8,
+    regions: 28,
     resample: 40,
     similarity: 16,
     simplices: 8,

@@ -8,14 +8,18 @@ use voxalign_compute::ops::expression::{param, x};
 use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_compute::ops::flow::{Inversion, Limit, Step};
 use voxalign_compute::ops::fourier::spectrum_len;
+use voxalign_compute::ops::front::{
+    Gaussian, Layout, Log, Measured, Planned, Rule, Step as FrontStep, TOTALS, Tiles, Units,
+};
 use voxalign_compute::ops::histogram::{
     JointMethod, JointScheme, MovingView, Scheme, Schemes, Terms, Window,
 };
 use voxalign_compute::ops::raycast::{Along, Filtering, Pixels, RayView, Traversal};
 use voxalign_compute::ops::reduce::Reduction;
+use voxalign_compute::ops::regions::{Scores, Weights};
 use voxalign_compute::ops::resample::{Interpolation, LabelInterpolation};
 use voxalign_compute::ops::sort::KeyRange;
-use voxalign_compute::ops::{Filter as _, Reduce as _};
+use voxalign_compute::ops::{Filter as _, Front as _, Reduce as _, Regions as _};
 use voxalign_compute::select::AnyDevice;
 use voxalign_compute::{ComputeError, Device, Dims, IDENTITY, Memory, Result};
 use voxalign_image::memory::amount;
@@ -135,6 +139,8 @@ families!(
     similarity,
     raycast,
     textures,
+    front,
+    regions,
 );
 
 /// Runs an operator from one image to one of a length.
@@ -574,4 +580,59 @@ fn buffers_of_another_backend_are_refused() {
         assert!(error.to_string().contains("another device"), "{error}");
     }
     assert!(cpu.gaussian(&own, DIMS, SIGMA, method, &mut out).is_ok());
+}
+
+/// Points of a front, and its layout.
+fn front_of_image() -> (Layout, Vec<bool>) {
+    (Layout::new(DIMS, 1).unwrap(), image(DIMS, 4).iter().map(|v| *v > 0.0).collect())
+}
+
+fn front(device: &Cuda) {
+    let (layout, set) = front_of_image();
+    let units = Units::between(-4.0, 4.0, len(DIMS));
+    let step = FrontStep { number: 0, ends_on_repeats: true };
+    run_out(device, "front", |d| {
+        let (speed, set) = (d.upload(&image(DIMS, 5))?, d.upload_vec(layout.pack(&set)?)?);
+        let [mut next, mut signs] = [d.alloc::<u64>(layout.words())?, d.alloc(2 * layout.words())?];
+        let [mut plan, mut tiles] = [d.alloc::<u32>(layout.tiles())?, d.alloc(2 * layout.tiles())?];
+        let mut totals = d.alloc::<i64>(TOTALS)?;
+        let mut log = d.alloc::<i64>(Log::len_of(3))?;
+        let measured = Some(Measured { values: &speed, units });
+        let gaussian = Gaussian::new(d, &layout, 1.2, [1.0; 3])?;
+        let window = Some(gaussian.window());
+        let rule = Rule { speed: Some(&speed), curvature: 0.4, window, ..Rule::NONE };
+        d.front_begin(&layout, &set, measured, &mut tiles, &mut totals, &mut log)?;
+        let by = Planned::Fronts;
+        d.front_plan(&layout, step, by, &tiles, &totals, &mut plan, &mut log)?;
+        let planned = Some(Tiles { plan: &plan, log: &log, step: 0 });
+        d.front_signs(&layout, &rule, &set, &totals, planned, &mut signs)?;
+        let (tiles, totals, log) = (&mut tiles, &mut totals, &mut log);
+        d.front_step(
+            &layout, step, &set, &signs, measured, &plan, &mut next, tiles, totals, log,
+        )?;
+        d.into_host(next)
+    });
+}
+
+fn regions(device: &Cuda) {
+    let layout = Layout::new(DIMS, 2).unwrap();
+    let labels: Vec<u8> = image(DIMS, 4).iter().map(|v| (v.abs() * 100.0) as u8 % 3).collect();
+    run_out(device, "regions", |d| {
+        let (values, labels) = (d.upload(&image(DIMS, 5))?, d.upload(&labels)?);
+        let (mut sums, mut changed) = (d.alloc::<i64>(6)?, d.upload(&[0i64])?);
+        d.label_sums(&values, &labels, Units::between(-4.0, 4.0, len(DIMS)), &mut sums)?;
+        let weights = Weights::new(d, &layout, 1.2, [1.0; 3])?;
+        let [mut scratch, mut shares] = [d.alloc::<f32>(len(DIMS))?, d.alloc(3 * len(DIMS))?];
+        for label in 0..3 {
+            let around = weights.around();
+            d.label_shares(&layout, &around, label, &labels, &mut scratch, &mut shares)?;
+        }
+        let (means, mut next) = (d.upload(&[-0.5, 0.0, 0.5])?, d.alloc::<u8>(len(DIMS))?);
+        let (image, means, given) = (Some(&values), Some(&means), None);
+        let scores = Scores { image, means, given, shares: Some(&shares), weight: 0.3 };
+        d.label_scan(&layout, &scores, 1, &labels, &mut next, &mut changed)?;
+        let all = d.into_host(sums)?.into_iter().chain(d.into_host(changed)?);
+        let all = all.map(|v| v as u64).collect::<Vec<_>>();
+        Ok(all.into_iter().chain(d.into_host(next)?.into_iter().map(u64::from)).collect())
+    });
 }

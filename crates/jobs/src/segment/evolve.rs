@@ -1,4 +1,4 @@
-//! The evolution itself: the force of an image, and the front under it, on a device; several regions at once on the host.
+//! The evolution itself: the force of an image, and the front under it, or the fronts between several regions, on a device.
 
 use super::options::{EdgeOptions, Force as Kind, Init, MixtureOptions, ObjectKind};
 use super::preset::{self, Prepared};
@@ -13,11 +13,12 @@ use voxalign_image::{Grid, Volume, memory};
 use voxalign_options::Choice as _;
 use voxalign_register::Event;
 use voxalign_report::segment::{ClassRecord, HistoryRecord};
-use voxalign_segment::device::{DeviceEvolution, Form, Movement, evolve_watched};
+use voxalign_segment::device::{
+    DeviceEvolution, Form, LabelState, Labelling, Movement, evolve_labels, evolve_watched,
+};
 use voxalign_segment::{
     ChanVese, EdgeStop, Edges, Ending, GeodesicRegions, Lattice, Likelihoods, Limit, MeanCurvature,
-    MeanIntensities, Mixture, Options, Partition, PartitionOptions, Scores, SegmentError,
-    Smoothing, Speed, two_means,
+    MeanIntensities, Mixture, Options, PartitionOptions, SegmentError, Smoothing, Speed, two_means,
 };
 
 /// Images of more voxels are looked at after every few iterations only, as that brings the set to the host.
@@ -44,7 +45,8 @@ pub(super) struct Moving<'a> {
 /// A force between two regions, or scores of several.
 enum By<'a> {
     Force(Box<dyn Movement + 'a>),
-    Scores(Box<dyn Scores + 'a>),
+    /// Scores, after others under which labels come to rest first, where there are such.
+    Scores(Option<Box<dyn Labelling + 'a>>, Box<dyn Labelling + 'a>),
 }
 
 /// Labels that have evolved.
@@ -143,7 +145,13 @@ impl<'a> Moving<'a> {
                 let weight = curvature * variance(values);
                 if several {
                     made.curvature = weight;
-                    made.by = By::Scores(Box::new(MeanIntensities::new(lattice, values)?));
+                    let scores = MeanIntensities::new(lattice, values)?;
+                    // All labels of a dense start have the same mean.
+                    let means = Mixture::means_of_ranges(values, evolution.regions).ok();
+                    let means = means.filter(|_| matches!(settings.init, Init::Dense(_)));
+                    let first = means.map(|means| scores.clone().with_means(&means)).transpose()?;
+                    let first = first.map(|first| Box::new(first) as Box<dyn Labelling>);
+                    made.by = By::Scores(first, Box::new(scores));
                     for name in ["inside", "outside", "object"] {
                         made.parameters.remove(name);
                     }
@@ -211,7 +219,8 @@ impl<'a> Moving<'a> {
         if regions > 2 {
             let each = (0..classes).map(|i| mixture.part(&[i]));
             let each = each.collect::<voxalign_segment::Result<Vec<_>>>()?;
-            self.by = By::Scores(Box::new(Likelihoods::new(self.lattice, image.data(), each)?));
+            let scores = Likelihoods::new(self.lattice, image.data(), each)?;
+            self.by = By::Scores(None, Box::new(scores));
             self.curvature = curvature;
             for name in ["object_classes", "edge_sigma", "contrast"] {
                 self.parameters.remove(name);
@@ -265,19 +274,20 @@ impl<'a> Moving<'a> {
         let (name, counts, value) = ("front", "iterations", "voxels inside");
         listener.event(&Event::StageStart { index, count, name, counts, value, share });
         let tell = Tell { limit, listener, watch };
-        let evolved = match &mut self.by {
+        let evolved = match &self.by {
             By::Force(force) => {
                 let forces = self.first.as_deref().into_iter().chain([&**force]);
                 two(device, self.lattice, start, forces, &self.options, tell)
             }
-            By::Scores(scores) => {
+            By::Scores(first, scores) => {
                 let options = PartitionOptions {
                     iterations: Some(limit),
                     curvature: self.curvature,
                     sigma: self.options.sigma,
                     spacing: self.options.spacing,
                 };
-                several(self.lattice, start, &mut **scores, &options, tell)
+                let all = first.as_deref().into_iter().chain([&**scores]);
+                several(device, self.lattice, start, all, &options, tell)
             }
         }?;
         let size = |at: Option<&usize>| at.copied().unwrap_or(0) as f64;
@@ -317,6 +327,17 @@ impl Tell<'_, '_> {
     }
 }
 
+/// The name of an ending, and the period of one that repeats, of so many iterations each.
+fn ending_of(ending: Ending, each: usize) -> (&'static str, Option<usize>) {
+    match ending {
+        Ending::Steady => ("steady", None),
+        Ending::Vanished => ("vanished", None),
+        Ending::Filled => ("filled", None),
+        Ending::Repeating { period } => ("repeating", Some(period * each)),
+        Ending::Limit => ("limit", None),
+    }
+}
+
 /// Two regions, by one force after the other, each until the front rests.
 fn two<'f>(
     device: &AnyDevice,
@@ -351,16 +372,9 @@ fn two<'f>(
         });
     }
     let found = all.ok_or_else(|| Error::Internal("no force".to_owned()))?;
-    let (ending, period) = match found.ending {
-        Ending::Steady => ("steady", None),
-        Ending::Vanished => ("vanished", None),
-        Ending::Filled => ("filled", None),
-        // With smoothing a period is of rounds, each of some iterations by the force.
-        Ending::Repeating { period } => {
-            ("repeating", Some(period * options.smoothing.map_or(1, |s| s.every)))
-        }
-        Ending::Limit => ("limit", None),
-    };
+    // With smoothing a period is of rounds, each of some iterations by the force.
+    let each = options.smoothing.map_or(1, |s| s.every);
+    let (ending, period) = ending_of(found.ending, each);
     let all = &found.history;
     let history = HistoryRecord {
         size: all.iter().map(|s| s.size).collect(),
@@ -396,73 +410,47 @@ fn after(before: DeviceEvolution, mut found: DeviceEvolution) -> DeviceEvolution
     }
 }
 
-/// Scores that tell of their labels, and keep the history.
-struct Scored<'f, 't, 'w> {
-    scores: &'f mut (dyn Scores + 'f),
-    lattice: &'f Lattice,
-    tell: Tell<'t, 'w>,
-    before: Vec<u8>,
-    history: HistoryRecord,
-}
-
-impl Scores for Scored<'_, '_, '_> {
-    fn update(&mut self, labels: &[u8]) -> voxalign_segment::Result<()> {
-        self.scores.update(labels)?;
-        let is_beside = |p: usize| self.lattice.neighbours(p).any(|o| labels[o] != labels[p]);
-        let (mut size, mut front) = (0, [0; 2]);
-        for point in 0..labels.len() {
-            size += usize::from(labels[point] != 0);
-            front[usize::from(labels[point] == 0)] += usize::from(is_beside(point));
-        }
-        let moves = |up: bool| {
-            let both = self.before.iter().zip(labels);
-            both.filter(|(a, b)| if up { a < b } else { a > b }).count()
-        };
-        let (inwards, outwards) = (moves(true), moves(false));
-        let energy = (0..labels.len()).map(|p| self.scores.score(p, labels[p])).sum::<f64>();
-        let history = &mut self.history;
-        history.size.push(size);
-        history.inner.push(front[0]);
-        history.outer.push(front[1]);
-        history.energy.push(Some(-energy).filter(|e| e.is_finite()));
-        history.inwards.push(inwards);
-        history.outwards.push(outwards);
-        self.before.copy_from_slice(labels);
-        let iteration = self.history.size.len() - 1;
-        self.tell.tell(iteration, size, &|point| labels[point])
-    }
-
-    fn points(&self) -> Option<usize> {
-        self.scores.points()
-    }
-
-    fn score(&self, point: usize, label: u8) -> f64 {
-        self.scores.score(point, label)
-    }
-}
-
-/// Several regions.
-fn several(
+/// Several regions, under one kind of scores after the other, each until the labels rest.
+fn several<'f>(
+    device: &AnyDevice,
     lattice: &Lattice,
     start: &Start,
-    scores: &mut (dyn Scores + '_),
+    all: impl Iterator<Item = &'f (dyn Labelling + 'f)>,
     options: &PartitionOptions,
-    tell: Tell<'_, '_>,
+    mut tell: Tell<'_, '_>,
 ) -> Result<Evolved> {
     let limit = tell.limit;
-    let before = memory::copied(&start.labels)?;
-    let history = HistoryRecord::default();
-    let mut scored = Scored { scores, lattice, tell, before, history };
-    let found = Partition::run(lattice, &start.labels, &mut scored, options)?;
-    Ok(Evolved {
-        labels: found.labels,
-        iterations: found.iterations,
-        limit,
-        smoothing_iterations: 0,
-        ending: if found.converged { "steady" } else { "limit" },
-        period: None,
-        history: scored.history,
-    })
+    let every = if lattice.len() > SEEN_EACH { SEEN_EVERY } else { 1 };
+    let mut labels = memory::copied(&start.labels)?;
+    let most = usize::from(labels.iter().copied().max().unwrap_or(0)) + 1;
+    let (mut history, mut done, mut ending) = (Vec::<LabelState>::new(), 0, Ending::Steady);
+    for scores in all {
+        let mut watch = |iteration: usize, labels: &[u8]| {
+            let size = labels.iter().filter(|l| **l != 0).count();
+            tell.tell(done + iteration, size, &|point| labels[point])
+        };
+        let options = PartitionOptions { iterations: Some(limit.saturating_sub(done)), ..*options };
+        let fits = scores.fits(most)?;
+        let mut found =
+            evolve_labels(device, lattice, &labels, &fits, &options, every, &mut watch)?;
+        // The state between them is that of the second scores, after what the first ones did.
+        if let (Some(last), Some(first)) = (history.pop(), found.history.first_mut()) {
+            first.took = last.took;
+        }
+        history.append(&mut found.history);
+        (done, ending, labels) = (done + found.iterations, found.ending, found.labels);
+    }
+    let (ending, period) = ending_of(ending, 1);
+    let history = HistoryRecord {
+        size: history.iter().map(|s| s.size).collect(),
+        inner: Vec::new(),
+        outer: Vec::new(),
+        energy: history.iter().map(|s| Some(s.energy)).collect(),
+        inwards: history.iter().map(|s| s.took[0]).collect(),
+        outwards: history.iter().map(|s| s.took[1]).collect(),
+    };
+    let (iterations, smoothing_iterations) = (done, 0);
+    Ok(Evolved { labels, iterations, limit, smoothing_iterations, ending, period, history })
 }
 
 /// Puts labels in the order of the means of an image, 0 for the lowest; labels without a voxel come last. Gives the new label of each.

@@ -1,6 +1,6 @@
 //! What voxels say about a front that has not seen them: the same segmentation of a thinned image, without every other voxel.
 
-use super::evolve::lattice;
+use super::evolve::{lattice, ordered};
 use super::options::Preset;
 use super::settings::Settings;
 use super::stage::Stage;
@@ -44,11 +44,12 @@ fn thinned(image: &Volume<f32>, settings: &Settings) -> Result<Volume<f32>> {
     Ok(Volume::new(thin, memory::collected((0..nx * ny * nz).map(at))?)?)
 }
 
-/// What the voxels say of one object; nothing where the thinned image cannot be segmented.
+/// What the voxels say of the front around the object, or of several regions of those between the regions below each but the first and all others; nothing where the
+/// thinned image cannot be segmented.
 pub(super) fn held_out(
     work: &Work<'_>,
     used: &serde_json::Map<String, serde_json::Value>,
-) -> Result<Option<HeldOutRecord>> {
+) -> Result<Vec<HeldOutRecord>> {
     let Work { device, settings, files, listener, .. } = *work;
     let image = thinned(work.image, settings)?;
     let mut settings = *settings;
@@ -58,7 +59,7 @@ pub(super) fn held_out(
     let settings = &settings;
     let first = image.data()[0];
     if image.data().iter().all(|v| *v == first) {
-        return Ok(None);
+        return Ok(Vec::new());
     }
     let lattice = lattice(image.grid(), settings)?;
     let mut seen = without_odd(&lattice, image.data())?;
@@ -76,14 +77,23 @@ pub(super) fn held_out(
         let evolved = stage.moving()?.run(device, &begin, &mut |_, _| {}, &Quiet(listener))?;
         stage.labels(evolved.labels).map(Some)
     });
-    let labels = match found {
+    let mut labels = match found {
         Ok(Some(labels)) => labels,
-        Ok(None) => return Ok(None),
+        Ok(None) => return Ok(Vec::new()),
         // What serves the image may not serve one with fewer voxels.
-        Err(error) if error.is_of_input() => return Ok(None),
+        Err(error) if error.is_of_input() => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    let set = memory::collected(labels.into_iter().map(|l| l != 0))?;
-    let HeldOut { contrast, share, separation } = HeldOut::of(&lattice, image.data(), &set)?;
-    Ok(Some(HeldOutRecord { contrast, share, separation }))
+    let regions = settings.evolution.regions;
+    if regions > 2 {
+        ordered(&mut labels, seen.data(), regions);
+    }
+    let mut all = Vec::new();
+    for first in 1..regions {
+        let set = memory::collected(labels.iter().map(|l| usize::from(*l) >= first))?;
+        let found = HeldOut::of(&lattice, image.data(), &set)?;
+        let HeldOut { contrast, share, separation, masked } = found;
+        all.push(HeldOutRecord { contrast, share, separation, masked });
+    }
+    Ok(all)
 }

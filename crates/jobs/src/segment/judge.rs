@@ -18,7 +18,7 @@ pub(super) fn verdict(found: &SegmentFound, settings: &Settings) -> Verdict {
         let check = Check::new("iterations", found.iterations as f64, asked, rests);
         checks.push(check.or(settings.remedy(Remedy::MoreIterations)));
     }
-    if !gone && settings.looks_at_image() && settings.evolution.regions == 2 {
+    if !gone && settings.looks_at_image() {
         checks.extend(of_image(&objects, settings));
     }
     checks.extend(found.preset.iter().flat_map(|of| of_preset(of, settings.preset)));
@@ -113,6 +113,9 @@ fn of_preset(of: &PresetRecord, preset: Preset) -> Vec<Check> {
     }
 }
 
+/// From which part of a front at the border of a mask on nothing is asked of it, where there are others.
+const MASKED: f64 = 0.5;
+
 /// What the image says of the fronts where they have not seen it, the worst of several regions.
 fn of_image(objects: &[&RegionRecord], settings: &Settings) -> Vec<Check> {
     let held: Vec<HeldOutRecord> = objects
@@ -120,6 +123,10 @@ fn of_image(objects: &[&RegionRecord], settings: &Settings) -> Vec<Check> {
         .filter(|r| r.voxels > 0)
         .map(|r| r.evidence.as_ref().and_then(|e| e.held_out).unwrap_or_default())
         .collect();
+    // The border of a mask is no edge; what is within has others.
+    let is_asked = |h: &&HeldOutRecord| h.contrast.is_some() || h.masked < MASKED;
+    let asked: Vec<HeldOutRecord> = held.iter().filter(is_asked).copied().collect();
+    let held = if asked.is_empty() { held } else { asked };
     let least = |of: fn(&HeldOutRecord) -> Option<f64>| {
         let all: Option<Vec<f64>> = held.iter().map(of).collect();
         all.and_then(|all| all.into_iter().reduce(f64::min))
@@ -148,11 +155,6 @@ fn of_image(objects: &[&RegionRecord], settings: &Settings) -> Vec<Check> {
 fn remarks(found: &SegmentFound, objects: &[&RegionRecord]) -> Vec<Text> {
     let mut remarks = Vec::new();
     let after = found.iterations;
-    if objects.len() > 1 {
-        remarks.push(text!(
-            "whether the image has edges where several regions meet is not measured: look at the pictures"
-        ));
-    }
     match (found.ending.as_str(), found.period) {
         ("vanished", _) => {
             remarks.push(text!("the front vanished after {after} iterations: nothing is inside"));
@@ -204,7 +206,7 @@ mod tests {
     }
 
     fn seen(contrast: Option<f64>, share: Option<f64>, separation: f64) -> FrontRecord {
-        let held_out = Some(HeldOutRecord { contrast, share, separation });
+        let held_out = Some(HeldOutRecord { contrast, share, separation, masked: 0.0 });
         FrontRecord { held_out, ..FrontRecord::default() }
     }
 

@@ -169,11 +169,12 @@ impl Work<'_> {
         if let (Some(object), None) = (settings.preset.object(), files.names.get(&1)) {
             regions.iter_mut().filter(|r| r.label == 1).for_each(|r| r.name = Some(object.into()));
         }
-        // What lies between two of several regions looks like a third one to voxels that are means of their neighbours.
-        if settings.looks_at_image() && regions.len() == 2 {
+        if settings.looks_at_image() {
             let held = held_out(self, &moving.parameters)?;
-            for evidence in regions.iter_mut().filter_map(|r| r.evidence.as_mut()) {
-                evidence.held_out = held;
+            for (region, held) in regions.iter_mut().skip(1).zip(held) {
+                if let Some(evidence) = &mut region.evidence {
+                    evidence.held_out = Some(held);
+                }
             }
         }
         let preset = stage.record(&labels, connected)?;

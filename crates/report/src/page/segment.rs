@@ -191,7 +191,10 @@ fn course(found: &SegmentFound) -> Section {
     let switched =
         of(&mut history.inwards.iter().zip(&history.outwards).map(|(a, b)| (a + b) as f64));
     let fronts = of(&mut history.inner.iter().map(|v| *v as f64));
-    let series = vec![line("switched", 2, switched), line("along the front", 3, fronts)];
+    let mut series = vec![line("switched", 2, switched)];
+    if !fronts.is_empty() {
+        series.push(line("along the front", 3, fronts));
+    }
     body += &plot("svg-switched", "voxels", series);
     if body.is_empty() {
         return Section::default();

@@ -21,15 +21,15 @@ pub struct StartRecord {
 pub struct HistoryRecord {
     /// Voxels inside, of several regions those with a label other than 0.
     pub size: Vec<usize>,
-    /// Voxels inside with a neighbour in another region.
+    /// Voxels inside with a neighbour outside; none for several regions.
     pub inner: Vec<usize>,
-    /// Voxels outside with a neighbour inside.
+    /// Voxels outside with a neighbour inside; none for several regions.
     pub outer: Vec<usize>,
     /// The energy of the force, without the length of the front; `null` where the force has none.
     pub energy: Vec<Option<f64>>,
-    /// Voxels that the iteration before took in, of several regions those that went to a higher label.
+    /// Voxels that the iteration before took in, of several regions those that took a label other than 0.
     pub inwards: Vec<usize>,
-    /// Voxels that it put out, of several regions those that went to a lower label.
+    /// Voxels that it put out, of several regions those that took the label 0.
     pub outwards: Vec<usize>,
 }
 
@@ -116,7 +116,8 @@ pub struct FrontRecord {
     pub held_out: Option<HeldOutRecord>,
 }
 
-/// What every other voxel of a thinned image says about a front that was found without it.
+/// What every other voxel of a thinned image says about a front that was found without it: that of the object, or of several regions the one between those below a region and
+/// all others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct HeldOutRecord {
     /// The difference between the voxels on both sides of the front, in standard deviations within them.
@@ -125,6 +126,8 @@ pub struct HeldOutRecord {
     pub share: Option<f64>,
     /// The part of the variance of the image that is between both sides.
     pub separation: f64,
+    /// The part of the voxels next to the front that were not looked at, as they are at the border of a mask.
+    pub masked: f64,
 }
 
 /// What was changed after the front had come to rest.

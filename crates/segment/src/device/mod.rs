@@ -1,4 +1,5 @@
-//! Evolutions on a device: the same fronts by the operators of [`voxalign_compute::ops::front`], on any backend.
+//! Evolutions on a device: the same fronts by the operators of [`voxalign_compute::ops::front`], and of several regions by those of [`voxalign_compute::ops::regions`], on any
+//! backend.
 //!
 //! A front is a set of bits. Its iterations go over the tiles that can change ([`Form::Tiles`]), or over all points, 64 a word ([`Form::Words`]); several are asked
 //! for at once, and the host reads what they counted.
@@ -27,6 +28,7 @@
 
 mod course;
 mod energy;
+mod labels;
 mod motion;
 
 use voxalign_compute::ops::front::{Gaussian, Layout, Measured, Rule, TwoMeans};
@@ -41,6 +43,7 @@ use crate::lattice::Lattice;
 use course::{Course, Law, Watch};
 use energy::Energy;
 
+pub use labels::{DevicePartition, Fits, LabelState, Labelling, evolve_labels};
 pub use motion::{Intensities, Motion, Movement, Speeds};
 
 /// What an iteration goes over.
