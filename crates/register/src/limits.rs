@@ -256,6 +256,9 @@ limits! {
         share: f64 = 0.4,
         /// The part of the variance between both sides from which on the second is enough for that, as of blurred images.
         blurred: (f64, f64) = (0.78, 0.25),
+        /// From which part of what ranges of intensities explain of an image on regions of one intensity each are no more than such ranges: of blurred noise 0.96 and more. They
+        /// then have to explain more than those of a bell curve would.
+        ranges: f64 = 0.9,
         /// White matter: the least distance of its mean from that of grey matter, in standard deviations within tissues: 2.7 to 3.3 of people, 1.5 of an average of many.
         gap: f64 = 1.4,
         /// The range of the same distance from cerebrospinal fluid: 7.7 to 9.1 of people, 5.6 with 10 % of noise.

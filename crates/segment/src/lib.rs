@@ -96,7 +96,7 @@ pub use force::{
 pub use front::{Front, Switched};
 pub use gaussian::Gaussian;
 pub use lattice::{Lattice, Neighbourhood};
-pub use mixture::{Component, Mixture};
+pub use mixture::{Component, Mixture, Ranges};
 pub use partition::{Likelihoods, MeanIntensities, Partition, PartitionOptions, Scores, patchwork};
 pub use start::{Shape, chessboard, dense, shifted, single, single_of, within};
 

@@ -12,7 +12,7 @@ use voxalign_compute::cuda::Cuda;
 use voxalign_segment::device::{DevicePartition, Fits, Labelling, evolve_labels};
 use voxalign_segment::{
     Ending, Lattice, Likelihoods, MeanIntensities, Mixture, Neighbourhood, Partition,
-    PartitionOptions, Result, Scores, SegmentError, patchwork,
+    PartitionOptions, Ranges, Result, Scores, SegmentError, patchwork,
 };
 
 fn cpu(threads: usize) -> Cpu {
@@ -101,7 +101,10 @@ fn assert_alike<S: Scores + Labelling + Clone>(
         let fit: f64 = (0..start.len()).map(|p| scores.score(p, expected.labels[p])).sum();
         let last = found.history.last().unwrap();
         let is_last = !matches!(found.ending, Ending::Repeating { .. });
-        assert!(!is_last || (last.energy + fit).abs() <= 1e-5 * fit.abs(), "{name}: {fit} {last:?}");
+        assert!(
+            !is_last || (last.energy + fit).abs() <= 1e-5 * fit.abs(),
+            "{name}: {fit} {last:?}"
+        );
         assert!(!is_last || last.size == expected.labels.iter().filter(|l| **l != 0).count());
     }
     (found, expected)
@@ -129,7 +132,7 @@ fn labels_are_those_of_the_host() {
                 assert_eq!(found.iterations, expected.iterations);
                 assert_eq!(found.ending, expected.ending);
                 assert_eq!(found.history[0].took, [0; 2]);
-                let ranges = Mixture::means_of_ranges(&values, usize::from(count)).unwrap();
+                let ranges = Ranges::of(&values, usize::from(count)).unwrap().means;
                 let fixed = means.with_means(&ranges).unwrap();
                 let (found, expected) =
                     assert_alike("fixed means", &lattice, &start, &fixed, &options, 0.0);

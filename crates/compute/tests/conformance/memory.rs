@@ -607,9 +607,7 @@ fn front(device: &Cuda) {
         let planned = Some(Tiles { plan: &plan, log: &log, step: 0 });
         d.front_signs(&layout, &rule, &set, &totals, planned, &mut signs)?;
         let (tiles, totals, log) = (&mut tiles, &mut totals, &mut log);
-        d.front_step(
-            &layout, step, &set, &signs, measured, &plan, &mut next, tiles, totals, log,
-        )?;
+        d.front_step(&layout, step, &set, &signs, measured, &plan, &mut next, tiles, totals, log)?;
         d.into_host(next)
     });
 }

@@ -18,8 +18,12 @@ use voxalign_segment::device::{
 };
 use voxalign_segment::{
     ChanVese, EdgeStop, Edges, Ending, GeodesicRegions, Lattice, Likelihoods, Limit, MeanCurvature,
-    MeanIntensities, Mixture, Options, PartitionOptions, SegmentError, Smoothing, Speed, two_means,
+    MeanIntensities, Mixture, Options, PartitionOptions, Ranges, SegmentError, Smoothing, Speed,
+    two_means,
 };
+
+/// The least limit on iterations where the force changes, as the bound is none of them then: fronts of images rested after 190 at most.
+const CHANGING: usize = 500;
 
 /// Images of more voxels are looked at after every few iterations only, as that brings the set to the host.
 const SEEN_EACH: usize = 1 << 20;
@@ -147,7 +151,7 @@ impl<'a> Moving<'a> {
                     made.curvature = weight;
                     let scores = MeanIntensities::new(lattice, values)?;
                     // All labels of a dense start have the same mean.
-                    let means = Mixture::means_of_ranges(values, evolution.regions).ok();
+                    let means = Ranges::of(values, evolution.regions).ok().map(|r| r.means);
                     let means = means.filter(|_| matches!(settings.init, Init::Dense(_)));
                     let first = means.map(|means| scores.clone().with_means(&means)).transpose()?;
                     let first = first.map(|first| Box::new(first) as Box<dyn Labelling>);
@@ -257,6 +261,14 @@ impl<'a> Moving<'a> {
         Ok(EdgeStop::new(self.lattice, image.data(), sigma, contrast, spacing)?)
     }
 
+    /// Whether what moves the fronts is the same at each iteration, as the bound on them has it.
+    fn is_static(&self) -> Result<bool> {
+        Ok(match &self.by {
+            By::Force(force) => force.motion()?.is_static(),
+            By::Scores(..) => false,
+        })
+    }
+
     /// Lets fronts evolve from a start; `watch` sees them move.
     pub(super) fn run(
         &mut self,
@@ -266,7 +278,8 @@ impl<'a> Moving<'a> {
         listener: &dyn Listener,
     ) -> Result<Evolved> {
         let limit = match self.iterations {
-            Iterations::Auto => start.record.bound,
+            Iterations::Auto if self.is_static()? => start.record.bound,
+            Iterations::Auto => start.record.bound.max(CHANGING),
             Iterations::Most(most) => most,
         };
         let began = Instant::now();

@@ -20,6 +20,7 @@ pub(super) fn verdict(found: &SegmentFound, settings: &Settings) -> Verdict {
     }
     if !gone && settings.looks_at_image() {
         checks.extend(of_image(&objects, settings));
+        checks.extend(of_ranges(found, settings));
     }
     checks.extend(found.preset.iter().flat_map(|of| of_preset(of, settings.preset)));
     if let Some(agreement) = found.agreement {
@@ -113,8 +114,14 @@ fn of_preset(of: &PresetRecord, preset: Preset) -> Vec<Check> {
     }
 }
 
-/// From which part of a front at the border of a mask on nothing is asked of it, where there are others.
-const MASKED: f64 = 0.5;
+/// From which part of a front at the border of a mask on nothing is asked of it.
+const MASKED: f64 = 0.95;
+
+/// Whether voxels next to a front that has not seen them are to tell it from none: not where next to all of them are at the border of what is exactly 0, as a step from that
+/// to something else is there, but is no edge of an image.
+fn is_asked(of: &HeldOutRecord) -> bool {
+    of.contrast.is_some() || of.masked < MASKED
+}
 
 /// What the image says of the fronts where they have not seen it, the worst of several regions.
 fn of_image(objects: &[&RegionRecord], settings: &Settings) -> Vec<Check> {
@@ -123,10 +130,11 @@ fn of_image(objects: &[&RegionRecord], settings: &Settings) -> Vec<Check> {
         .filter(|r| r.voxels > 0)
         .map(|r| r.evidence.as_ref().and_then(|e| e.held_out).unwrap_or_default())
         .collect();
-    // The border of a mask is no edge; what is within has others.
-    let is_asked = |h: &&HeldOutRecord| h.contrast.is_some() || h.masked < MASKED;
-    let asked: Vec<HeldOutRecord> = held.iter().filter(is_asked).copied().collect();
-    let held = if asked.is_empty() { held } else { asked };
+    let all = held.len();
+    let held: Vec<HeldOutRecord> = held.into_iter().filter(is_asked).collect();
+    if held.is_empty() && all > 0 {
+        return Vec::new();
+    }
     let least = |of: fn(&HeldOutRecord) -> Option<f64>| {
         let all: Option<Vec<f64>> = held.iter().map(of).collect();
         all.and_then(|all| all.into_iter().reduce(f64::min))
@@ -151,6 +159,25 @@ fn of_image(objects: &[&RegionRecord], settings: &Settings) -> Vec<Check> {
     vec![contrast, check("part of the step that is next to the front", least(|h| h.share), share)]
 }
 
+/// Whether regions of one intensity each are more than ranges of an intensity that has one peak, as of smooth noise. Noise on different regions hides less of them from fronts than
+/// from ranges, so that nothing is asked where fronts did something else.
+fn of_ranges(found: &SegmentFound, settings: &Settings) -> Option<Check> {
+    let (explained, by_ranges) = found.explained.zip(found.explained_by_ranges)?;
+    let is_even = matches!(settings.force, Force::ChanVese(of) if of.inside == of.outside);
+    let is_asked = is_even && matches!(settings.init, Init::Dense(_));
+    let least = of_bell(settings.evolution.regions);
+    let name = "part of the variance that is between regions";
+    (is_asked && explained >= SEGMENT.ranges * by_ranges)
+        .then(|| Check::at_least(name, explained, least).or(settings.remedy(Remedy::OtherForce)))
+}
+
+/// What the best so many ranges explain of a bell curve (J. Max 1960; beyond eight by the formula for many).
+fn of_bell(ranges: usize) -> f64 {
+    const LEFT: [f64; 7] = [0.3634, 0.1902, 0.1175, 0.0799, 0.0580, 0.0440, 0.0345];
+    let many = || 3f64.sqrt() * std::f64::consts::FRAC_PI_2 / (ranges as f64).powi(2);
+    1.0 - LEFT.get(ranges.saturating_sub(2)).copied().unwrap_or_else(many)
+}
+
 /// What is to be looked at although no check failed.
 fn remarks(found: &SegmentFound, objects: &[&RegionRecord]) -> Vec<Text> {
     let mut remarks = Vec::new();
@@ -166,6 +193,20 @@ fn remarks(found: &SegmentFound, objects: &[&RegionRecord]) -> Vec<Text> {
             "the front does not rest: it is the same again after every {period} iterations, so that some voxels along it could be on either side"
         )),
         _ => {}
+    }
+    let is_of_mask = |r: &&&RegionRecord| {
+        r.evidence.as_ref().and_then(|e| e.held_out).is_some_and(|h| !is_asked(&h))
+    };
+    let of_mask: Vec<_> = objects.iter().filter(is_of_mask).map(|r| r.title()).collect();
+    match (objects.len(), of_mask.len()) {
+        (_, 0) => {}
+        (1, _) => remarks.push(text!(
+            "the front follows the border of what is exactly 0, as that of a mask: that it is there says nothing about the rest of the image"
+        )),
+        _ => remarks.push(text!(
+            "regions whose lower front follows the border of what is exactly 0, as that of a mask, which says nothing about the rest of the image: {}",
+            of_mask.join(", ")
+        )),
     }
     let at_border: Vec<_> = objects.iter().filter(|r| r.at_border).map(|r| r.title()).collect();
     match (objects.len(), at_border.len()) {
@@ -249,6 +290,24 @@ mod tests {
                 assert!(verdict.summary().contains(part), "{part}: {}", verdict.summary());
             }
         }
+        // No more than ranges of an intensity that has one peak.
+        let mut ranges = found([50, 50], "steady");
+        for (explained, by_ranges, is_good) in
+            [(0.62, 0.64, false), (0.65, 0.66, true), (0.5, 0.64, true), (0.9, 0.95, true)]
+        {
+            (ranges.explained, ranges.explained_by_ranges) = (Some(explained), Some(by_ranges));
+            let verdict = judged(&ranges, "");
+            assert_eq!(verdict.good, is_good, "{verdict:?}");
+        }
+        // The border of a mask is none that voxels could tell.
+        let mut masked = found([50, 50], "steady");
+        let of = masked.regions[1].evidence.as_mut().unwrap();
+        of.held_out = Some(HeldOutRecord { masked: 0.97, ..HeldOutRecord::default() });
+        let verdict = judged(&masked, "");
+        assert!(verdict.good && verdict.checks.len() == 3, "{verdict:?}");
+        assert!(verdict.remarks[0].contains("exactly 0"), "{verdict:?}");
+        masked.regions[1].evidence.as_mut().unwrap().held_out.as_mut().unwrap().masked = 0.9;
+        assert!(!judged(&masked, "").good);
         // Fronts that vanish are told in words.
         let vanished = judged(&found([100, 0], "vanished"), "");
         assert!(vanished.remarks[0].contains("vanished after 7 iterations"));

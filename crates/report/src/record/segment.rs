@@ -204,6 +204,12 @@ pub struct SegmentFound {
     pub classes: Vec<ClassRecord>,
     /// The regions, the background first.
     pub regions: Vec<RegionRecord>,
+    /// The part of the variance of the image that is between the regions, before anything was tidied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explained: Option<f64>,
+    /// The most that as many ranges of intensities explain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explained_by_ranges: Option<f64>,
     /// What was tidied; `null` where nothing was asked for.
     pub tidied: Option<TidiedRecord>,
     /// Dice of the result and that of a start that is moved by half the distance of its shapes, where it is dense.

@@ -209,9 +209,9 @@ impl Kept {
             Fits::Given(_) => (&[][..], None),
         };
         let ends = (f64::INFINITY, f64::NEG_INFINITY);
-        let (low, high) = values.iter().fold(ends, |(low, high), v| {
-            (low.min(f64::from(*v)), high.max(f64::from(*v)))
-        });
+        let (low, high) = values
+            .iter()
+            .fold(ends, |(low, high), v| (low.min(f64::from(*v)), high.max(f64::from(*v))));
         let units = Units::between(low, high, values.len());
         let squares = values.iter().map(|v| (f64::from(*v) - units.offset).powi(2)).sum();
         let means = fixed.map_or_else(|| vec![0.0; labels], <[f64]>::to_vec);
