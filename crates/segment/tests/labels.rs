@@ -94,7 +94,6 @@ fn assert_alike<S: Scores + Labelling + Clone>(
     let expected = Partition::run(lattice, start, &mut scores, options).unwrap();
     let differ = found.labels.iter().zip(&expected.labels).filter(|(a, b)| a != b).count();
     let part = differ as f64 / start.len() as f64;
-    println!("{name}: {} and {} iterations, {part} differ", found.iterations, expected.iterations);
     assert!(part <= most, "{name}: {part}");
     if found.labels == expected.labels {
         scores.update(&expected.labels).unwrap();

@@ -115,10 +115,10 @@ fn of_preset(of: &PresetRecord, preset: Preset) -> Vec<Check> {
 }
 
 /// From which part of a front at the border of a mask on nothing is asked of it.
-const MASKED: f64 = 0.95;
+const MASKED: f64 = 0.5;
 
-/// Whether voxels next to a front that has not seen them are to tell it from none: not where next to all of them are at the border of what is exactly 0, as a step from that
-/// to something else is there, but is no edge of an image.
+/// Whether voxels next to a front that has not seen them are to tell it from none: not where few are left as most of them are at the border of what is exactly 0: a step from that
+/// to something else is there, but no edge of an image.
 fn is_asked(of: &HeldOutRecord) -> bool {
     of.contrast.is_some() || of.masked < MASKED
 }
@@ -130,11 +130,12 @@ fn of_image(objects: &[&RegionRecord], settings: &Settings) -> Vec<Check> {
         .filter(|r| r.voxels > 0)
         .map(|r| r.evidence.as_ref().and_then(|e| e.held_out).unwrap_or_default())
         .collect();
-    let all = held.len();
-    let held: Vec<HeldOutRecord> = held.into_iter().filter(is_asked).collect();
-    if held.is_empty() && all > 0 {
+    if !held.is_empty() && !held.iter().any(is_asked) {
         return Vec::new();
     }
+    // Of several fronts those that can be told are enough: others are at a mask, or too short.
+    let told: Vec<HeldOutRecord> = held.iter().filter(|h| h.contrast.is_some()).copied().collect();
+    let held = if told.is_empty() { held } else { told };
     let least = |of: fn(&HeldOutRecord) -> Option<f64>| {
         let all: Option<Vec<f64>> = held.iter().map(of).collect();
         all.and_then(|all| all.into_iter().reduce(f64::min))
@@ -194,10 +195,13 @@ fn remarks(found: &SegmentFound, objects: &[&RegionRecord]) -> Vec<Text> {
         )),
         _ => {}
     }
-    let is_of_mask = |r: &&&RegionRecord| {
-        r.evidence.as_ref().and_then(|e| e.held_out).is_some_and(|h| !is_asked(&h))
+    let untold = |is_of_mask: bool| -> Vec<String> {
+        let held = |r: &RegionRecord| r.evidence.as_ref().and_then(|e| e.held_out);
+        let is_such = |h: HeldOutRecord| h.contrast.is_none() && is_asked(&h) != is_of_mask;
+        let such = objects.iter().filter(|r| r.voxels > 0 && held(r).is_some_and(is_such));
+        such.map(|r| r.title()).collect()
     };
-    let of_mask: Vec<_> = objects.iter().filter(is_of_mask).map(|r| r.title()).collect();
+    let (of_mask, short) = (untold(true), untold(false));
     match (objects.len(), of_mask.len()) {
         (_, 0) => {}
         (1, _) => remarks.push(text!(
@@ -207,6 +211,12 @@ fn remarks(found: &SegmentFound, objects: &[&RegionRecord]) -> Vec<Text> {
             "regions whose lower front follows the border of what is exactly 0, as that of a mask, which says nothing about the rest of the image: {}",
             of_mask.join(", ")
         )),
+    }
+    if objects.len() > 1 && !short.is_empty() {
+        remarks.push(text!(
+            "regions whose lower front is too short for voxels to tell whether the image has an edge there: {}",
+            short.join(", ")
+        ));
     }
     let at_border: Vec<_> = objects.iter().filter(|r| r.at_border).map(|r| r.title()).collect();
     match (objects.len(), at_border.len()) {
@@ -299,14 +309,27 @@ mod tests {
             let verdict = judged(&ranges, "");
             assert_eq!(verdict.good, is_good, "{verdict:?}");
         }
+        // Of several regions one front may be too short, not all of them.
+        let three = |shares: [Option<f64>; 2]| {
+            let mut all = found([50, 50], "steady");
+            all.regions.push(RegionRecord { label: 2, voxels: 20, ..all.regions[1].clone() });
+            for (region, share) in all.regions[1..].iter_mut().zip(shares) {
+                region.evidence = Some(seen(share.map(|_| 3.0), share, 0.5));
+            }
+            judged(&all, "regions = 3")
+        };
+        let short = three([Some(0.6), None]);
+        assert!(short.good && short.remarks[0].contains("too short"), "{short:?}");
+        assert!(three([Some(0.6), Some(0.7)]).good && !three([None, None]).good);
+        assert!(!three([Some(0.6), Some(0.3)]).good);
         // The border of a mask is none that voxels could tell.
         let mut masked = found([50, 50], "steady");
         let of = masked.regions[1].evidence.as_mut().unwrap();
-        of.held_out = Some(HeldOutRecord { masked: 0.97, ..HeldOutRecord::default() });
+        of.held_out = Some(HeldOutRecord { masked: 0.6, ..HeldOutRecord::default() });
         let verdict = judged(&masked, "");
         assert!(verdict.good && verdict.checks.len() == 3, "{verdict:?}");
         assert!(verdict.remarks[0].contains("exactly 0"), "{verdict:?}");
-        masked.regions[1].evidence.as_mut().unwrap().held_out.as_mut().unwrap().masked = 0.9;
+        masked.regions[1].evidence.as_mut().unwrap().held_out.as_mut().unwrap().masked = 0.4;
         assert!(!judged(&masked, "").good);
         // Fronts that vanish are told in words.
         let vanished = judged(&found([100, 0], "vanished"), "");
