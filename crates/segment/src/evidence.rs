@@ -281,6 +281,21 @@ pub fn two_means(values: &[f32]) -> Option<[f64; 2]> {
     Some([of(0)?, of(1)?])
 }
 
+/// The part of the variance of an image that is between its labels, one a point, 0 to 1; nothing of a constant one.
+#[must_use]
+pub fn explained(values: &[f32], labels: &[u8]) -> Option<f64> {
+    let (mut sums, mut counts) = ([0.0; 256], [0usize; 256]);
+    for (value, label) in values.iter().zip(labels) {
+        sums[usize::from(*label)] += f64::from(*value);
+        counts[usize::from(*label)] += 1;
+    }
+    let mean = sums.iter().sum::<f64>() / values.len() as f64;
+    let all: f64 = values.iter().map(|v| (f64::from(*v) - mean).powi(2)).sum();
+    let of = |(sum, count): (&f64, &usize)| *count as f64 * (sum / *count as f64 - mean).powi(2);
+    let between: f64 = sums.iter().zip(&counts).filter(|(_, c)| **c > 0).map(of).sum();
+    (all > 0.0).then(|| between / all)
+}
+
 /// The largest part of a variance that a threshold divides, and that threshold.
 fn otsu(values: &[f32], variance: f64) -> (f64, f64) {
     let ends = values.iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], v| {

@@ -88,7 +88,7 @@ pub mod tidy;
 pub use bounds::Bounds;
 pub use equation::{Equation, Steps};
 pub use error::{Result, SegmentError};
-pub use evidence::{Evidence, HeldOut, dice, two_means, without_odd};
+pub use evidence::{Evidence, HeldOut, dice, explained, two_means, without_odd};
 pub use evolution::{Ending, Evolution, Limit, Options, Smoothing, State};
 pub use force::{
     ChanVese, EdgeStop, Edges, Force, GeodesicRegions, MeanCurvature, Object, Speed, Terms,

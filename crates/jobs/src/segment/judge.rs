@@ -6,6 +6,7 @@ use voxalign_options::{Text, text};
 use voxalign_register::limits::SEGMENT;
 use voxalign_register::{Check, Remedy, Verdict};
 use voxalign_report::segment::{HeldOutRecord, PresetRecord, RegionRecord, SegmentFound};
+use voxalign_segment::Ranges;
 
 /// The verdict: whether there are regions at all, whether the front came to rest, and what the image and another start say of it.
 pub(super) fn verdict(found: &SegmentFound, settings: &Settings) -> Verdict {
@@ -166,17 +167,10 @@ fn of_ranges(found: &SegmentFound, settings: &Settings) -> Option<Check> {
     let (explained, by_ranges) = found.explained.zip(found.explained_by_ranges)?;
     let is_even = matches!(settings.force, Force::ChanVese(of) if of.inside == of.outside);
     let is_asked = is_even && matches!(settings.init, Init::Dense(_));
-    let least = of_bell(settings.evolution.regions);
+    let least = Ranges::explained_of_bell(settings.evolution.regions);
     let name = "part of the variance that is between regions";
     (is_asked && explained >= SEGMENT.ranges * by_ranges)
         .then(|| Check::at_least(name, explained, least).or(settings.remedy(Remedy::OtherForce)))
-}
-
-/// What the best so many ranges explain of a bell curve (J. Max 1960; beyond eight by the formula for many).
-fn of_bell(ranges: usize) -> f64 {
-    const LEFT: [f64; 7] = [0.3634, 0.1902, 0.1175, 0.0799, 0.0580, 0.0440, 0.0345];
-    let many = || 3f64.sqrt() * std::f64::consts::FRAC_PI_2 / (ranges as f64).powi(2);
-    1.0 - LEFT.get(ranges.saturating_sub(2)).copied().unwrap_or_else(many)
 }
 
 /// What is to be looked at although no check failed.

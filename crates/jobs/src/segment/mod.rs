@@ -272,6 +272,9 @@ impl crate::Job for Job {
             // Speeds, slices beside each other, depths, and the image in their order.
             _ if settings.preset != Preset::None => 60,
             Force::GeodesicRegions(_) if regions == 2 => 56,
+            // Scores of each label, and its shares of what is around.
+            Force::GeodesicRegions(_) => 8 * regions as u64 + 4,
+            Force::ChanVese(_) if regions > 2 => 4 * regions as u64 + 4,
             Force::Edge(_) => 48,
             _ => 0,
         };

@@ -19,7 +19,7 @@ use voxalign_options::{Choice as _, Text, text};
 use voxalign_register::Verdict;
 use voxalign_report::Fronts;
 use voxalign_report::segment::{SegmentFound, TidiedRecord};
-use voxalign_segment::{Lattice, Ranges, dice};
+use voxalign_segment::{Lattice, Ranges, dice, explained};
 
 /// An image in regions.
 #[derive(Debug, Clone)]
@@ -215,20 +215,6 @@ impl Work<'_> {
         let tidied = regions::tidied(lattice, image.grid(), &mut labels, regions, &settings.tidy)?;
         Ok(Finished { labels, new, tidied })
     }
-}
-
-/// The part of the variance of an image between its labels; nothing of a constant one.
-fn explained(values: &[f32], labels: &[u8]) -> Option<f64> {
-    let (mut sums, mut counts) = ([0.0; 256], [0usize; 256]);
-    for (value, label) in values.iter().zip(labels) {
-        sums[usize::from(*label)] += f64::from(*value);
-        counts[usize::from(*label)] += 1;
-    }
-    let mean = sums.iter().sum::<f64>() / values.len() as f64;
-    let all: f64 = values.iter().map(|v| (f64::from(*v) - mean).powi(2)).sum();
-    let of = |(sum, count): (&f64, &usize)| *count as f64 * (sum / *count as f64 - mean).powi(2);
-    let between: f64 = sums.iter().zip(&counts).filter(|(_, c)| **c > 0).map(of).sum();
-    (all > 0.0).then(|| between / all)
 }
 
 /// Labels as they are given.

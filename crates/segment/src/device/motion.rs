@@ -49,14 +49,6 @@ pub struct Intensities<'a> {
 }
 
 impl Motion<'_> {
-    /// Whether the force does not depend on the set.
-    #[must_use]
-    pub fn is_static(&self) -> bool {
-        let has_flow = self.curvature != 0.0 || self.edges.is_some();
-        let changes = matches!(&self.speed, Speeds::TwoMeans(of) if of.fixed.is_none());
-        !has_flow && !changes
-    }
-
     /// The values that the speed is from.
     pub(super) fn values(&self) -> Option<&[f32]> {
         match &self.speed {
