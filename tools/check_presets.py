@@ -120,6 +120,12 @@ def bone(program, data, counts):
     for name in sorted(glob.glob(os.path.join(data, "lung_4dct_plastimatch", "t0*"))) + sorted(glob.glob(os.path.join(data, "lung_ct_elastix", "*CT*")))[:1]:
         labels, record, seconds = program.run(name, "--preset", "bone")
         counts[line(os.path.basename(name), True, labels, record, seconds)] += 1
+    # Bones of a wrist that have been cut out: stacks of 12 bits, of which 1024 is water.
+    for name in sorted(glob.glob(os.path.join(data, "ct_xray_wrist_autoscoper", "Models", "*.tif"))):
+        image = sitk.ReadImage(name, sitk.sitkFloat32) - 1024
+        image.SetSpacing([0.39625, 0.39625, 0.625])
+        labels, record, seconds = program.run(image, "--preset", "bone")
+        counts[line(os.path.basename(name), True, labels, record, seconds)] += 1
 
 
 def masked(reference, array):
@@ -158,10 +164,14 @@ def wrong(program, data, counts):
     x = sitk.GetArrayFromImage(head)
     ct = sitk.ReadImage(os.path.join(data, "ct_head_invesalius", "cranium_ct.nii.gz"), sitk.sitkFloat32)
     y = sitk.GetArrayFromImage(ct)
+    brain = sitk.ReadImage(os.path.join(data, BRAINS, "1001_SS.nii.gz"), sitk.sitkFloat32)
+    b = sitk.GetArrayFromImage(brain)
     yy, xx = np.mgrid[:y.shape[1], :y.shape[2]]
     field = (2 * xx / y.shape[2] - 1) ** 2 + (2 * yy / y.shape[1] - 1) ** 2 < 1
     for name, image in (
         ("MR, background -1024", masked(head, np.where(x > 50, x, -1024))),
+        ("MR of a brain, background -1024", masked(brain, np.where(b > 0, b, -1024))),
+        ("MR of a brain, twice as bright", masked(brain, np.where(b > 0, 2 * b, -1024))),
         ("MR less 1024", masked(head, x - 1024)),
         ("CT without intercept", masked(ct, np.where(field, y + 1024, -2000))),
         ("CT, 0 to 4095", masked(ct, np.clip(y + 1024, 0, 4095))),

@@ -281,6 +281,12 @@ limits! {
         tissue: (f64, f64) = (-200.0, 250.0),
         /// The range of the part of such an image that is bone.
         bone: (f64, f64) = (0.001, 0.3),
+        /// Bones that have been cut out: the range of the intensity that a hundredth is below, HU, as fat of marrow: -310 to -260; of MR 70 and more.
+        marrow: (f64, f64) = (-500.0, 0.0),
+        /// The least intensity that a hundredth of them is above, HU.
+        compact: f64 = 1500.0,
+        /// The range of the part of them that is bone: 0.69 to 0.75; of brains 0.96 and more.
+        bone_of_cut_out: (f64, f64) = (0.2, 0.9),
     }
 }
 

@@ -43,7 +43,7 @@ side, one of them turned by 14 degrees, stretched and shifted. It registers them
 how far the corners are from where they belong: inputs in DIR/inputs as OME-Zarr, for other strategies
 and for mpirun, too.
 
-`voxalign demo segment` finds the white matter of the template by a mixture of intensities and a front, and
+`voxalign demo segment` finds the white matter of the template by the preset for brains without skull, and
 prints how well it agrees with the template's own map of tissues: the T1 image and that map in DIR/inputs,
 results in DIR as by `voxalign segment`.")]
 pub(crate) struct DemoArgs {
@@ -234,10 +234,6 @@ fn white_matter(
     job.options.report = args.written.report;
     if talk > Talk::Quiet {
         output::line("the T1 template of the ICBM, and the map of its tissues");
-        output::line(&format!(
-            "a mixture of {} Gaussians is fitted to the intensities; the brightest is white matter",
-            segment::CLASSES
-        ));
     }
     let done = job.run(machine, &caller("demo", None), &printer);
     printer.finish();

@@ -4,16 +4,13 @@ use super::{FIXED, FIXED_LABELS};
 use crate::error::Result;
 use crate::files;
 use crate::listener::Listener;
-use crate::segment::{Force, Job};
+use crate::segment::{Job, Preset};
 use crate::staged::Staged;
 use std::path::Path;
 use voxalign_image::{LabelMap, memory};
 use voxalign_io::image::{self, DataType};
-use voxalign_options::{Chosen, Given};
+use voxalign_options::Chosen;
 use voxalign_segment::dice;
-
-/// Classes of the mixture: what is around the brain, fluid, grey and white matter.
-pub const CLASSES: usize = 4;
 
 /// The label of white matter in the map of tissues.
 const WHITE: i32 = 3;
@@ -30,8 +27,7 @@ pub fn write(inputs: &Path, folder: &Path, listener: &dyn Listener) -> Result<Jo
     image::write_labels(staged.path("tissues.nii.gz")?, &tissues()?, &bytes)?;
     staged.commit()?;
     let mut job = Job::new(inputs.join("t1.nii.gz"), folder);
-    job.options.force = Chosen::of(Force::GEODESIC_REGIONS).with("classes", CLASSES)?;
-    job.options.evolution = Given::default().with("sigma", 4)?;
+    job.options.preset = Chosen::of(Preset::WhiteMatter);
     Ok(job)
 }
 

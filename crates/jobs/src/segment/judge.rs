@@ -5,7 +5,9 @@ use super::settings::Settings;
 use voxalign_options::{Text, text};
 use voxalign_register::limits::SEGMENT;
 use voxalign_register::{Check, Remedy, Verdict};
-use voxalign_report::segment::{HeldOutRecord, PresetRecord, RegionRecord, SegmentFound};
+use voxalign_report::segment::{
+    CutOutRecord, HeldOutRecord, PresetRecord, RegionRecord, SegmentFound,
+};
 use voxalign_segment::Ranges;
 
 /// The verdict: whether there are regions at all, whether the front came to rest, and what the image and another start say of it.
@@ -107,11 +109,29 @@ fn of_preset(of: &PresetRecord, preset: Preset) -> Vec<Check> {
             all.push(within(name, of.object_ml, limits.white_ml).in_unit("ml"));
             all
         }
-        Preset::Bone(_) => vec![
-            at_most("intensity of the darkest hundredth", of.air, limits.air).in_unit("HU"),
-            within("median intensity of tissue", of.tissue, limits.tissue).in_unit("HU"),
-            within("part of the image above the threshold", of.part, limits.bone),
-        ],
+        Preset::Bone(_) => {
+            let mut all = vec![
+                at_most("intensity of the darkest hundredth", of.air, limits.air).in_unit("HU"),
+            ];
+            // Bones that have been cut out have no tissue around them.
+            match of.cut_out.filter(|_| of.tissue.is_some_and(|t| t > limits.tissue.1)) {
+                None => {
+                    let name = "median intensity of tissue";
+                    all.push(within(name, of.tissue, limits.tissue).in_unit("HU"));
+                    let name = "part of the image above the threshold";
+                    all.push(within(name, of.part, limits.bone));
+                }
+                Some(CutOutRecord { least, most, above }) => {
+                    let name = "intensity of the darkest hundredth of what was cut out";
+                    all.push(within(name, Some(least), limits.marrow).in_unit("HU"));
+                    let name = "intensity of its brightest hundredth";
+                    all.push(at_least(name, Some(most), limits.compact).in_unit("HU"));
+                    let name = "part of it above the threshold";
+                    all.push(within(name, Some(above), limits.bone_of_cut_out));
+                }
+            }
+            all
+        }
     }
 }
 
@@ -367,6 +387,18 @@ mod tests {
             judged(&found, "preset = 'bone'")
         };
         assert!(bone(-990.0, 0.05).good && !bone(0.0, 0.05).good && !bone(-990.0, 0.6).good);
+        let cut_out = |tissue: f64, least: f64, most: f64, above: f64| {
+            let mut found = found([50, 50], "steady");
+            let cut_out = Some(CutOutRecord { least, most, above });
+            let (air, tissue, part) = (Some(-1024.0), Some(tissue), Some(0.4));
+            found.preset = Some(PresetRecord { air, tissue, part, cut_out, ..<_>::default() });
+            judged(&found, "preset = 'bone'").good
+        };
+        assert!(cut_out(600.0, -290.0, 3000.0, 0.7));
+        // A head, whose background is the least value, too; brains.
+        assert!(!cut_out(40.0, -290.0, 3000.0, 0.7));
+        assert!(!cut_out(600.0, 190.0, 3000.0, 0.7) && !cut_out(600.0, -290.0, 1400.0, 0.7));
+        assert!(!cut_out(600.0, -290.0, 3000.0, 0.96) && !cut_out(600.0, -900.0, 3000.0, 0.7));
         // Curvature alone has neither rest nor an image.
         let smoothed =
             judged(&found([50, 50], "limit"), "force = 'mean-curvature'\niterations = 7");

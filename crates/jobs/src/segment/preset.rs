@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use serde_json::{Map, Value};
 use voxalign_image::{Affine, Grid, Matrix3, Vector3, Volume, memory};
 use voxalign_options::{Choice as _, text};
-use voxalign_report::segment::{ClassRecord, PresetRecord};
+use voxalign_report::segment::{ClassRecord, CutOutRecord, PresetRecord};
 use voxalign_segment::presets::{Bone, Head, Mosaic, SharedDeviation, Wave, depths, shares};
 use voxalign_segment::{Lattice, Neighbourhood, tidy};
 
@@ -66,9 +66,20 @@ pub(super) struct Prepared {
 
 /// What is known of the object.
 enum Known {
-    Brain { tissues: SharedDeviation },
-    Head { head: Head, values: Vec<f32> },
-    Bone { noise: f64, air: Option<f64>, tissue: Option<f64>, above: f64 },
+    Brain {
+        tissues: SharedDeviation,
+    },
+    Head {
+        head: Head,
+        values: Vec<f32>,
+    },
+    Bone {
+        noise: f64,
+        air: Option<f64>,
+        tissue: Option<f64>,
+        above: f64,
+        cut_out: Option<CutOutRecord>,
+    },
 }
 
 impl Prepared {
@@ -161,18 +172,12 @@ impl Prepared {
         let values = image.data();
         let lattice = Lattice::new(image.dims(), Neighbourhood::Six)?;
         let bone = Bone::of(&lattice, values, threshold)?;
-        let part = |above: f32, part: f64| -> Result<Option<f64>> {
-            let mut all = memory::collected(values.iter().copied().filter(|v| *v > above))?;
-            let at = (part * all.len().saturating_sub(1) as f64) as usize;
-            let is_some = !all.is_empty();
-            Ok(is_some.then(|| f64::from(*all.select_nth_unstable_by(at, f32::total_cmp).1)))
-        };
-        let (air, tissue) = (part(BEYOND, AIR)?, part(TISSUE, 0.5)?);
-        let above = values.iter().filter(|v| f64::from(**v) > threshold).count();
-        let above = above as f64 / values.len() as f64;
+        let (air, tissue) = (part(values, BEYOND, AIR)?, part(values, TISSUE, 0.5)?);
+        let above = share_above(values, threshold, values.len());
+        let cut_out = cut_out(values, threshold)?;
         let speed = Volume::new(image.grid().clone(), bone.speeds(values)?)?;
         let mask = memory::filled(values.len(), true)?;
-        Self::of(speed, mask, Known::Bone { noise: bone.noise, air, tissue, above })
+        Self::of(speed, mask, Known::Bone { noise: bone.noise, air, tissue, above, cut_out })
     }
 
     /// The points on which fronts move.
@@ -242,16 +247,44 @@ impl Prepared {
                 let (part, object_ml) = (Some(part), Some(ml));
                 PresetRecord { name, gap, span, part, object_ml, ..<_>::default() }
             }
-            Known::Bone { noise, air, tissue, above } => PresetRecord {
+            Known::Bone { noise, air, tissue, above, cut_out } => PresetRecord {
                 name,
                 noise: Some(*noise),
                 air: *air,
                 tissue: *tissue,
                 part: Some(*above),
+                cut_out: *cut_out,
                 ..<_>::default()
             },
         })
     }
+}
+
+/// The intensity that a part of what is above another is below.
+fn part(values: &[f32], above: f32, part: f64) -> Result<Option<f64>> {
+    let mut all = memory::collected(values.iter().copied().filter(|v| *v > above))?;
+    let at = (part * all.len().saturating_sub(1) as f64) as usize;
+    let is_some = !all.is_empty();
+    Ok(is_some.then(|| f64::from(*all.select_nth_unstable_by(at, f32::total_cmp).1)))
+}
+
+/// How many values are above a threshold, as a part of so many.
+fn share_above(values: &[f32], threshold: f64, of: usize) -> f64 {
+    values.iter().filter(|v| f64::from(**v) > threshold).count() as f64 / of.max(1) as f64
+}
+
+/// What is left where more than half of an image is exactly its least value.
+fn cut_out(values: &[f32], threshold: f64) -> Result<Option<CutOutRecord>> {
+    let least = values.iter().copied().fold(f32::INFINITY, f32::min);
+    let left = values.iter().filter(|v| **v > least).count();
+    if 2 * left >= values.len() {
+        return Ok(None);
+    }
+    let above = share_above(values, threshold, left);
+    Ok(match [part(values, least, AIR)?, part(values, least, 1.0 - AIR)?] {
+        [Some(least), Some(most)] => Some(CutOutRecord { least, most, above }),
+        _ => None,
+    })
 }
 
 fn classes(of: &SharedDeviation) -> Vec<ClassRecord> {

@@ -1,8 +1,8 @@
 //! The page of a segmentation.
 
 pub use crate::record::segment::{
-    ClassRecord, FrontRecord, HeldOutRecord, HistoryRecord, PresetRecord, RegionRecord,
-    SegmentFound, SegmentRecord, StartRecord, TidiedRecord,
+    ClassRecord, CutOutRecord, FrontRecord, HeldOutRecord, HistoryRecord, PresetRecord,
+    RegionRecord, SegmentFound, SegmentRecord, StartRecord, TidiedRecord,
 };
 
 use super::html::{Columns, DASH, Section, figure, file_name, known, panel, section};

@@ -176,6 +176,20 @@ pub struct PresetRecord {
     /// The median of what is above -500 HU: of tissue in computed tomography.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tissue: Option<f64>,
+    /// Of what has been cut out: where more than half of the image is exactly its least value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut_out: Option<CutOutRecord>,
+}
+
+/// What has been cut out of computed tomography.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct CutOutRecord {
+    /// The intensity that a hundredth of it is below, HU: of fat in marrow.
+    pub least: f64,
+    /// The intensity that a hundredth of it is above, HU: of compact bone.
+    pub most: f64,
+    /// The part of it above the threshold.
+    pub above: f64,
 }
 
 /// The result of a segmentation.

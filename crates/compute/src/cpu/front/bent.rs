@@ -1,7 +1,8 @@
 //! Curvature and normals of fronts on the CPU.
 
-use super::super::Cpu;
+use super::super::{Cpu, Simd};
 use super::signs::Tile;
+use crate::cpu::simd::kernel;
 use crate::ops::front::{BYTE, Extent, Layout, Window};
 
 /// What a force has of the shape of a front.
@@ -26,6 +27,8 @@ pub(super) struct Scratch {
     rows: [Vec<f32>; 2],
     /// The means along x and y of all slices, those times the distance along x, and along y.
     slices: [Vec<f32>; 3],
+    /// The means at each place of the tile, and those times the distances along x, y, z.
+    sums: [Vec<f32>; 4],
 }
 
 /// Points of a row from a place on, which may be beyond its ends: there the ends continue.
@@ -48,6 +51,40 @@ fn clamped(row: &[u64], nx: usize, start: isize, len: usize) -> u128 {
         all |= ((1u128 << len) - 1) & !((1u128 << (before + count)) - 1);
     }
     all
+}
+
+/// Places that are added up at once: of many, and the width of a tile in a volume.
+const MANY: usize = 64;
+const FEW: usize = 8;
+
+/// For `N` places from one on the sum of weights times what is there and at every further `stride`, added in their order.
+#[inline(always)]
+fn summed<const N: usize>(weights: &[f32], from: &[f32], stride: usize) -> [f32; N] {
+    let mut sums = [0.0f32; N];
+    for (m, weight) in weights.iter().enumerate() {
+        let row = from[stride * m..].first_chunk::<N>();
+        for (sum, value) in sums.iter_mut().zip(row.unwrap_or(&[0.0; N])) {
+            *sum += weight * value;
+        }
+    }
+    sums
+}
+
+kernel! {
+    /// The same for all places of the output, a multiple of [`FEW`].
+    fn weighted<V>(v, weights: &[f32], from: &[f32], stride: usize, out: &mut [f32]) {
+        let _ = v;
+        let mut start = 0;
+        let mut parts = out.chunks_exact_mut(MANY);
+        for part in &mut parts {
+            part.copy_from_slice(&summed::<MANY>(weights, &from[start..], stride));
+            start += MANY;
+        }
+        for part in parts.into_remainder().chunks_exact_mut(FEW) {
+            part.copy_from_slice(&summed::<FEW>(weights, &from[start..], stride));
+            start += FEW;
+        }
+    }
 }
 
 impl<'a> Bend<'a> {
@@ -80,8 +117,15 @@ impl<'a> Bend<'a> {
         [&tables[start..start + count], &tables[start + count..start + 2 * count]]
     }
 
-    /// Sums along x and y about the front of a tile.
-    pub(super) fn prepare(&self, layout: &Layout, set: &[u64], tile: &Tile, scratch: &mut Scratch) {
+    /// Sums about the front of a tile.
+    pub(super) fn prepare(
+        &self,
+        simd: Simd,
+        layout: &Layout,
+        set: &[u64],
+        tile: &Tile,
+        scratch: &mut Scratch,
+    ) {
         let ([nx, ny, nz], size, a_row) = (layout.dims(), layout.tile(), layout.row_words());
         let [rx, ry, rz] = self.radius;
         let (wide, tall) = (size[0], size[1]);
@@ -117,7 +161,17 @@ impl<'a> Bend<'a> {
             for j in first..last + 2 * ry + 1 {
                 let y = place(tile.origin[1], j, ry, ny);
                 let row = &set[(y + ny * z) * a_row..][..a_row];
-                let points = clamped(row, nx, tile.origin[0] as isize - rx as isize, wide + 2 * rx);
+                let len = wide + 2 * rx;
+                let points = clamped(row, nx, tile.origin[0] as isize - rx as isize, len);
+                // All on one side: the same at all places.
+                if points == 0 || points == u128::MAX >> (128 - len) {
+                    let bits = points as u64 & mask;
+                    row_means[wide * j..][..wide].fill(self.along_x(means, bits));
+                    if with_flow {
+                        row_moments[wide * j..][..wide].fill(self.along_x(moments, bits));
+                    }
+                    continue;
+                }
                 let mut left = columns;
                 while left != 0 {
                     let i = left.trailing_zeros() as usize;
@@ -129,26 +183,27 @@ impl<'a> Bend<'a> {
                     left &= left - 1;
                 }
             }
-            let [out, out_x, out_y] = &mut scratch.slices;
-            for (j, &needed) in needed.iter().enumerate() {
-                let mut left = needed;
-                while left != 0 {
-                    let i = left.trailing_zeros() as usize;
-                    let at = i + wide * (j + tall * k);
-                    let (mut sum, mut sum_x, mut sum_y) = (0.0f32, 0.0f32, 0.0f32);
-                    for (m, weight) in wy.iter().enumerate() {
-                        sum += weight * row_means[wide * (j + m) + i];
-                    }
-                    if with_flow {
-                        for (m, (weight, moment)) in wy.iter().zip(my).enumerate() {
-                            sum_x += weight * row_moments[wide * (j + m) + i];
-                            sum_y += moment * row_means[wide * (j + m) + i];
-                        }
-                    }
-                    (out[at], out_x[at], out_y[at]) = (sum, sum_x, sum_y);
-                    left &= left - 1;
-                }
+            let rows = wide * first..wide * (last + 2 * ry + 1);
+            let out = wide * (first + tall * k)..wide * (last + 1 + tall * k);
+            let [to, to_x, to_y] = scratch.slices.each_mut().map(|s| &mut s[out.clone()]);
+            weighted(simd, wy, &row_means[rows.clone()], wide, to);
+            if with_flow {
+                weighted(simd, wy, &row_moments[rows.clone()], wide, to_x);
+                weighted(simd, my, &row_means[rows], wide, to_y);
             }
+        }
+        let slice = wide * tall;
+        let [means, means_x, means_y] = &scratch.slices;
+        let [side, x, y, z] = scratch.sums.each_mut();
+        for sums in [&mut *side, &mut *x, &mut *y, &mut *z] {
+            sums.resize(slice * tile.sides[2], 0.0);
+        }
+        let [wz, mz] = self.weights(2);
+        weighted(simd, wz, means, slice, side);
+        if with_flow {
+            weighted(simd, wz, means_x, slice, x);
+            weighted(simd, wz, means_y, slice, y);
+            weighted(simd, mz, means, slice, z);
         }
     }
 
@@ -162,27 +217,17 @@ impl<'a> Bend<'a> {
         scratch: &Scratch,
     ) -> f64 {
         let [wide, tall, _] = layout.tile();
-        let [wz, mz] = self.weights(2);
-        let at = |m: usize| i + wide * (j + tall * (k + m));
-        let [means, means_x, means_y] = &scratch.slices;
-        let mut side = 0.0f32;
-        for (m, weight) in wz.iter().enumerate() {
-            side += weight * means[at(m)];
-        }
+        let at = i + wide * (j + tall * k);
+        let [side, x, y, z] = &scratch.sums;
+        let side = side[at];
         let dims = layout.dims();
         let point = place[0] + dims[0] * (place[1] + dims[1] * place[2]);
         let Some(edges) = self.edges else {
             return speed - self.weight * (f64::from(side) * self.factor);
         };
-        let mut gradient = [0.0f32; 3];
-        for (m, (weight, moment)) in wz.iter().zip(mz).enumerate() {
-            gradient[0] += weight * means_x[at(m)];
-            gradient[1] += weight * means_y[at(m)];
-            gradient[2] += moment * means[at(m)];
-        }
         let weight = self.weight * f64::from(edges[point]);
         let mut value = speed - weight * (f64::from(side) * self.factor);
-        let [x, y, z] = gradient.map(f64::from);
+        let [x, y, z] = [x, y, z].map(|sums| f64::from(sums[at]));
         let length = (x * x + y * y + z * z).sqrt();
         if length > self.least {
             let strides = [1, dims[0], dims[0] * dims[1]];

@@ -1,6 +1,6 @@
 //! Signs of forces on the CPU.
 
-use super::super::Cpu;
+use super::super::{Cpu, Simd};
 use super::Bands;
 use super::bent::{self, Bend};
 use super::pointwise::{self, Rows, Speed};
@@ -73,7 +73,8 @@ pub(super) fn of_band(
 ) {
     let first = band * bands.words;
     if let Some(bend) = &force.bend {
-        return of_tiles(force, bend, set, tiles, first, [inside, outside], &mut scratch.bent);
+        let signs = [inside, outside];
+        return of_tiles(cpu.simd(), force, bend, set, tiles, first, signs, &mut scratch.bent);
     }
     let layout = &force.layout;
     let a_word = 64 / layout.tile()[0];
@@ -186,7 +187,9 @@ fn window(layout: &Layout, set: &[u64], row: usize, x: usize, width: usize) -> u
 }
 
 /// The signs at the front in some tiles, for a force with curvature; the first word of the output is `offset`.
+#[allow(clippy::too_many_arguments)]
 fn of_tiles(
+    simd: Simd,
     force: &Force<'_>,
     bend: &Bend<'_>,
     set: &[u64],
@@ -200,7 +203,7 @@ fn of_tiles(
     for &number in tiles {
         let tile = Tile::new(layout, set, number as usize);
         if tile.any {
-            bend.prepare(layout, set, &tile, scratch);
+            bend.prepare(simd, layout, set, &tile, scratch);
         }
         let [x, y, z] = tile.origin;
         for k in 0..tile.sides[2] {
