@@ -5,6 +5,7 @@ use crate::device::Device;
 use crate::error::{Result, voxels};
 use crate::ops::histogram::{Binning, ParzenBins};
 use crate::ops::reduce::Reduction;
+use crate::ops::similarity::Contexts;
 
 /// Bins along each axis of the joint histogram.
 const BINS: usize = 64;
@@ -43,6 +44,11 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
     bench.measure("similarity", "local correlation, radius 2, weights", 16 * n, || {
         let (weights, derivative, energy) = (Some(&weights), &mut derivative, &mut energy);
         device.local_correlation(&fixed, &moving, weights, dims, [2; 3], 10.0, derivative, energy)
+    })?;
+    let contexts = Contexts { radius: 1, distance: 1, noise: 10.0 };
+    bench.measure("similarity", "self-similarity contexts, radius 1", 12 * n, || {
+        let (derivative, energy) = (&mut derivative, &mut energy);
+        device.self_similarity(&fixed, &moving, None, dims, &contexts, derivative, energy)
     })?;
     let range = device
         .reduce(&[&fixed, &moving], &[0, 1].map(Reduction::Min))?

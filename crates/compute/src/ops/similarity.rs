@@ -160,6 +160,70 @@ pub fn check_pair(
     Ok(entries)
 }
 
+/// The neighbourhoods of [`Similarity::self_similarity`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Contexts {
+    /// The radius of patches, voxels.
+    pub radius: usize,
+    /// The distance from a voxel to the six patches that are compared, voxels.
+    pub distance: usize,
+    /// The variance of intensities that is nothing but noise.
+    pub noise: f64,
+}
+
+/// The largest radius of patches and distance between them.
+pub const MOST_CONTEXT: usize = 16;
+
+/// What counts as no difference of two contexts, whose entries are between 0 and 1: larger ones count by their size, smaller ones by their square.
+pub const NO_DIFFERENCE: f32 = 0.01;
+
+/// The steps from a voxel to its neighbours: the axis, and whether towards higher indices.
+pub(crate) const NEIGHBOURS: [(usize, bool); 6] =
+    [(0, true), (0, false), (1, true), (1, false), (2, true), (2, false)];
+
+/// The pairs of [`NEIGHBOURS`] that are compared: all along axes of more than one voxel that are not opposite each other; 12 of a
+/// volume and 4 of a flat image.
+pub(crate) fn compared(dims: Dims) -> Vec<[usize; 2]> {
+    let is_there = |n: usize| dims[NEIGHBOURS[n].0] > 1;
+    let pairs = (0..6).flat_map(|a| (a + 1..6).map(move |b| [a, b]));
+    pairs.filter(|&[a, b]| a / 2 != b / 2 && is_there(a) && is_there(b)).collect()
+}
+
+impl Contexts {
+    /// The radius along each axis, and the distance.
+    pub(crate) fn along(&self, dims: Dims) -> [[usize; 3]; 2] {
+        [self.radius, self.distance].map(|r| dims.map(|n| if n > 1 { r } else { 0 }))
+    }
+
+    /// The noise of the voxels of a patch.
+    pub(crate) fn noise_of_patch(&self, dims: Dims) -> f32 {
+        let [radius, _] = self.along(dims);
+        let voxels: usize = radius.iter().map(|r| 2 * r + 1).product();
+        (self.noise * voxels as f64) as f32
+    }
+}
+
+/// Checks the arguments of [`Similarity::self_similarity`] but the weights' values; the number of voxels.
+///
+/// # Errors
+/// As [`Similarity::self_similarity`].
+pub fn check_self_similarity(
+    lengths: Lengths,
+    dims: Dims,
+    contexts: &Contexts,
+    energy: usize,
+) -> Result<usize> {
+    let n = check_local_correlation(lengths, dims, contexts.noise, energy)?;
+    let Contexts { radius, distance, .. } = *contexts;
+    if radius > MOST_CONTEXT {
+        return Err(ComputeError::argument("radius of patches", radius, "at most 16"));
+    }
+    if !(1..=MOST_CONTEXT).contains(&distance) {
+        return Err(ComputeError::argument("distance of patches", distance, "from 1 to 16"));
+    }
+    Ok(n)
+}
+
 /// Similarities of images on one grid.
 #[forwarded]
 pub trait Similarity: Memory {
@@ -207,6 +271,35 @@ pub trait Similarity: Memory {
         noise: f64,
         first_derivative: &mut Self::Buffer<f32>,
         second_derivative: &mut Self::Buffer<f32>,
+        energy: &mut Self::Buffer<f64>,
+    ) -> Result<()>;
+
+    /// The mean difference of the self-similarity contexts of two images, which compare an image with itself alone, so that images of
+    /// different kinds can be compared by them.
+    ///
+    /// Of the voxels `d` before and behind a voxel along each axis, every two that are not opposite each other, `a` and `b`, make an
+    /// entry `k` of its context: 12 of a volume, 4 of an image that is flat. With `D_k = Σ (I(p + a) − I(p + b))²`, over the `p` of
+    /// the window of the radius about the voxel where both are in the image, and `V` the mean of all `D_k` plus the noise of a
+    /// whole window, the entry is `exp(−(D_k − min D) / V)`. The energy is `E = Σ_i w_i e_i / Σ_i w_i`, where
+    /// `e_i` is the mean over `k` of `√(δ² + ε²) − ε`, `δ` the difference of the images' entries, and `ε` [`NO_DIFFERENCE`]. `energy` gets one
+    /// number, `derivative` one for each voxel, which is exact where one `D_k` is the smallest. An image of fewer than two
+    /// axes has no contexts: the energy is 0.
+    ///
+    /// The entries are those of M. Heinrich et al., "Towards realtime multimodal fusion for image-guided interventions using
+    /// self-similarities", MICCAI 2013. A GPU takes temporaries of 24 images.
+    ///
+    /// # Errors
+    /// Wrong lengths or sizes; a radius above [`MOST_CONTEXT`], a distance that is zero or above that; a noise that is not above zero; weights
+    /// that are negative or not finite, or none of which is above zero.
+    #[allow(clippy::too_many_arguments)]
+    fn self_similarity(
+        &self,
+        fixed: &Self::Buffer<f32>,
+        moving: &Self::Buffer<f32>,
+        weights: Option<&Self::Buffer<f32>>,
+        dims: Dims,
+        contexts: &Contexts,
+        derivative: &mut Self::Buffer<f32>,
         energy: &mut Self::Buffer<f64>,
     ) -> Result<()>;
 

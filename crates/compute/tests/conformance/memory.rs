@@ -456,6 +456,7 @@ fn flow(device: &Cuda) {
 
 fn similarity(device: &Cuda) {
     use voxalign_compute::ops::Similarity;
+    use voxalign_compute::ops::similarity::Contexts;
     let (a, b, n) = (image(DIMS, 3), image(DIMS, 5), len(DIMS));
     for weighted in [false, true] {
         run_out(device, "local_correlation", |d| {
@@ -483,6 +484,15 @@ fn similarity(device: &Cuda) {
                 &mut energy,
             )?;
             Ok([of_image(d, in_a)?, of_image(d, in_b)?, of_numbers(d, energy)?].concat())
+        });
+        run_out(device, "self_similarity", |d| {
+            let (a, b) = (d.upload(&a)?, d.upload(&b)?);
+            let weights = weighted.then(|| d.upload(&vec![0.5; n])).transpose()?;
+            let (mut derivative, mut energy) = (d.alloc(n)?, d.alloc(1)?);
+            let contexts = Contexts { radius: 1, distance: 1, noise: 1e-3 };
+            let w = weights.as_ref();
+            d.self_similarity(&a, &b, w, DIMS, &contexts, &mut derivative, &mut energy)?;
+            Ok([of_image(d, derivative)?, of_numbers(d, energy)?].concat())
         });
         run_out(device, "pair_histogram", |d| {
             let (a, b) = (d.upload(&a)?, d.upload(&b)?);

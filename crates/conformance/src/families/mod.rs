@@ -1,6 +1,7 @@
 //! The checks, a file or folder a family.
 
 pub(crate) mod accumulate;
+pub(crate) mod contexts;
 pub(crate) mod elastic;
 pub(crate) mod elementwise;
 pub(crate) mod filter;

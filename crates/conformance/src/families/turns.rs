@@ -8,6 +8,7 @@
 use voxalign_compute::ops::elementwise::x;
 use voxalign_compute::ops::histogram::{Binning, ParzenBins};
 use voxalign_compute::ops::reduce::Reduction;
+use voxalign_compute::ops::similarity::Contexts;
 use voxalign_compute::ops::sort::KeyRange;
 use voxalign_compute::{ComputeError, Device, HostBuffer, Result};
 
@@ -322,7 +323,7 @@ pub(crate) fn families<D: Device>(device: &D) {
         &'static str,
         fn(&D, [usize; 3], &<D as voxalign_compute::Memory>::Buffer<f32>) -> Made<D>,
     );
-    let families: [Family<D>; 9] = [
+    let families: [Family<D>; 10] = [
         ("reduce", |d, _, image| {
             let mut out = d.alloc::<f64>(2)?;
             d.reduce_into(&[image], &[Reduction::Sum(0), Reduction::SumSquares(0)], &mut out)?;
@@ -377,6 +378,15 @@ pub(crate) fn families<D: Device>(device: &D) {
                 &mut derivative,
                 &mut energy,
             )?;
+            Ok(Kept::F32(derivative))
+        }),
+        ("contexts", |d, dims, image| {
+            let (mut derivative, mut energy) = (d.alloc(image_len(dims))?, d.alloc(1)?);
+            // Of itself turned over: with itself there is no difference.
+            let mut other = d.alloc(image_len(dims))?;
+            d.eval(&(x(0) * x(0)), &[image], &[], None, &mut other)?;
+            let contexts = Contexts { radius: 1, distance: 1, noise: 1.0 };
+            d.self_similarity(image, &other, None, dims, &contexts, &mut derivative, &mut energy)?;
             Ok(Kept::F32(derivative))
         }),
         ("pair histogram", |d, _, image| {

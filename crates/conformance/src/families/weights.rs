@@ -2,6 +2,7 @@
 //! bits at every SIMD level.
 
 use voxalign_compute::ops::histogram::{JointScheme, MOST_MASK, Scheme, Terms};
+use voxalign_compute::ops::similarity::Contexts;
 use voxalign_compute::{ComputeError, Device};
 
 use crate::cases::{COLUMNS as OF_CASES, Case, OPTIONS, cases, halves, image, with_device};
@@ -66,7 +67,11 @@ pub(crate) fn similarities<D: Device>(device: &D) {
                     &mut energy,
                 )
                 .err();
-            for error in [histogram, correlation] {
+            let contexts = Contexts { radius: 1, distance: 1, noise: 0.02 };
+            let contexts = device
+                .self_similarity(&fixed, &moving, w, dims, &contexts, &mut derivative, &mut energy)
+                .err();
+            for error in [histogram, correlation, contexts] {
                 let Some(error) = error else { panic!("{odd} at {at} is taken") };
                 assert!(matches!(error, ComputeError::Argument { .. }), "{error:?}");
                 let message = error.to_string();

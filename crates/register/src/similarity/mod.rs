@@ -27,6 +27,7 @@ mod energy;
 mod information;
 mod joint;
 mod lncc;
+mod mind;
 mod mutual_information;
 mod ncc;
 mod ssd;
@@ -41,6 +42,7 @@ pub use cr::{Cr, correlation_ratio};
 pub use energy::{Energies, PendingEnergies, PendingEnergy};
 pub use information::entropies;
 pub use lncc::Lncc;
+pub use mind::Mind;
 pub use mutual_information::{Mi, Nmi, mutual_information, normalised_mutual_information};
 pub use ncc::{Ncc, cross_correlation};
 pub use ssd::{Ssd, squared_difference};
@@ -160,6 +162,8 @@ pub enum Similarity {
     Ncc(Ncc),
     /// Local normalised cross correlation.
     Lncc(Lncc),
+    /// Modality-independent neighbourhood descriptors: different modalities.
+    Mind(Mind),
     /// Mean squared difference: same modality and same intensity scale.
     Ssd(Ssd),
 }

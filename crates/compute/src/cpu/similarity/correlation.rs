@@ -156,13 +156,13 @@ fn groups(job: &Job<'_>) -> usize {
 }
 
 /// The places about some, within the axis.
-fn about(places: &Range<usize>, radius: usize, length: usize) -> Range<usize> {
+pub(super) fn about(places: &Range<usize>, radius: usize, length: usize) -> Range<usize> {
     places.start.saturating_sub(radius)..length.min(places.end + radius)
 }
 
 /// Group `g` of a row, padded beyond its end.
 #[inline(always)]
-fn load<V: Vectors>(v: V, row: &[f32], g: usize, fill: f32) -> V::F {
+pub(super) fn load<V: Vectors>(v: V, row: &[f32], g: usize, fill: f32) -> V::F {
     let from = row.get(g * LANES..).unwrap_or(&[]);
     match from.first_chunk::<LANES>() {
         Some(all) => v.load(all),

@@ -1,5 +1,6 @@
 //! Similarities and their derivatives on the CPU.
 
+mod contexts;
 mod correlation;
 mod pair;
 mod sliding;
@@ -10,7 +11,8 @@ use crate::device::DeviceBuffer;
 use crate::error::{Result, check_len};
 use crate::ops::histogram::{Binning, ParzenBins};
 use crate::ops::similarity::{
-    Lengths, Similarity, check_local_correlation, check_pair, largest_weight, total_weight,
+    Contexts, Lengths, Similarity, check_local_correlation, check_pair, check_self_similarity,
+    largest_weight, total_weight,
 };
 use voxalign_image::memory::collected;
 
@@ -78,6 +80,26 @@ impl Similarity for Cpu {
             sum += correlation::run(self, &job, derivative.as_mut_slice())?;
         }
         energy.as_mut_slice()[0] = -0.5 * sum / total;
+        Ok(())
+    }
+
+    fn self_similarity(
+        &self,
+        fixed: &CpuBuffer<f32>,
+        moving: &CpuBuffer<f32>,
+        weights: Option<&CpuBuffer<f32>>,
+        dims: Dims,
+        contexts: &Contexts,
+        derivative: &mut CpuBuffer<f32>,
+        energy: &mut CpuBuffer<f64>,
+    ) -> Result<()> {
+        let lengths = Lengths::of(fixed, moving, weights, Some(&*derivative));
+        let n = check_self_similarity(lengths, dims, contexts, energy.len())?;
+        let total = total_weight(self, weights, n)?;
+        let images = [fixed.as_slice(), moving.as_slice()];
+        let weights = weights.map(CpuBuffer::as_slice);
+        let job = contexts::Job::new(images, weights, dims, contexts, total);
+        energy.as_mut_slice()[0] = contexts::run(self, &job, derivative.as_mut_slice())?;
         Ok(())
     }
 

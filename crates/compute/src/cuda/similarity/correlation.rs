@@ -63,7 +63,7 @@ plain! {
     }
 }
 
-fn sizes(dims: Dims) -> Result<[u32; 3]> {
+pub(super) fn sizes(dims: Dims) -> Result<[u32; 3]> {
     let expected = "at most 2^31 - 1 along an axis";
     if dims.iter().any(|&n| n > i32::MAX as usize) {
         return Err(ComputeError::argument("sizes", format!("{dims:?}"), expected));
@@ -106,7 +106,12 @@ pub(super) fn run(
 }
 
 /// The sum of numbers times a factor.
-fn sum(cuda: &Cuda, numbers: &CudaBuffer<f64>, factor: f64, out: Out<f64>) -> Result<()> {
+pub(super) fn sum(
+    cuda: &Cuda,
+    numbers: &CudaBuffer<f64>,
+    factor: f64,
+    out: Out<f64>,
+) -> Result<()> {
     let (shape, count) = (Shape::blocks(1, THREADS), numbers.len() as u64);
     // SAFETY: the kernel reads all numbers and writes one.
     unsafe { MEANS.energy(cuda, shape, numbers, count, factor, out) }

@@ -1,5 +1,6 @@
 //! Similarities and their derivatives on the GPU.
 
+pub(super) mod contexts;
 pub(super) mod correlation;
 pub(super) mod pair;
 
@@ -9,7 +10,8 @@ use crate::device::DeviceBuffer;
 use crate::error::{Result, check_len};
 use crate::ops::histogram::{Binning, ParzenBins};
 use crate::ops::similarity::{
-    Lengths, Similarity, check_local_correlation, check_pair, largest_weight, total_weight,
+    Contexts, Lengths, Similarity, check_local_correlation, check_pair, check_self_similarity,
+    largest_weight, total_weight,
 };
 use correlation::Derivatives;
 #[cfg(test)]
@@ -62,6 +64,23 @@ impl Similarity for Cuda {
         let job = correlation::Job { fixed, moving, weights, dims, radius, noise, total };
         let derivatives = Derivatives { moving: second_derivative, fixed: Some(first_derivative) };
         correlation::run(self, &job, derivatives, energy)
+    }
+
+    fn self_similarity(
+        &self,
+        fixed: &CudaBuffer<f32>,
+        moving: &CudaBuffer<f32>,
+        weights: Option<&CudaBuffer<f32>>,
+        dims: Dims,
+        contexts: &Contexts,
+        derivative: &mut CudaBuffer<f32>,
+        energy: &mut CudaBuffer<f64>,
+    ) -> Result<()> {
+        let lengths = Lengths::of(fixed, moving, weights, Some(&*derivative));
+        let n = check_self_similarity(lengths, dims, contexts, energy.len())?;
+        let total = total_weight(self, weights, n)?;
+        let job = contexts::Job { fixed, moving, weights, dims, contexts, total };
+        contexts::run(self, &job, derivative, energy)
     }
 
     fn pair_histogram(
