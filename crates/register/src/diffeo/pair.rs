@@ -151,6 +151,7 @@ impl<D: Device, M: Model<D>> Iteration<Pair<D, M>> for OneStep {
         let pull = Pull { sources, fixed: &fixed, warped: &[], counts };
         let energies = pair.model.step(device, pull, state)?.wait()?;
         pair.model.told(state, &energies.parts);
+        pair.model.review(device, state, energies.total)?;
         Ok(energies)
     }
 

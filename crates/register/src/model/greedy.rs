@@ -5,6 +5,7 @@
 //! voxel. Where the moving image is cut off and shows nothing, there is no force. `W` is always made of the
 //! image as it was read, with one interpolation.
 
+use super::guard::Guard;
 use super::held::{PointState, Way};
 use super::kinds::{Kind, Matching};
 use super::mover::{self, Flow, Kept, Mover, StepRule, has_memory};
@@ -44,7 +45,7 @@ impl Kind for Greedy {
     }
 
     fn bytes_per_voxel(self) -> u64 {
-        88
+        100
     }
 }
 
@@ -80,6 +81,8 @@ pub struct GreedyState<D: Device> {
     kept: Option<Kept<D>>,
     /// The state of points.
     points: PointState<D>,
+    /// The lowest energy of the only subject at the scale.
+    guard: Guard<D>,
 }
 
 impl<D: Device> GreedyModel<D> {
@@ -111,7 +114,7 @@ impl<D: Device> Model<D> for GreedyModel<D> {
         images: Vec<DeviceImage<D>>,
         state: &mut GreedyState<D>,
     ) -> Result<()> {
-        (state.kept, state.points) = (None, PointState::default());
+        (state.kept, state.points, state.guard) = (None, PointState::default(), Guard::default());
         // The images on the grid are made where they are asked for.
         state.moved = Moved::all(images, &self.grid, &state.affine);
         if let Some(field) = onto(device, &state.field, state.dims, self.grid.dims())? {
@@ -146,7 +149,7 @@ impl<D: Device> Model<D> for GreedyModel<D> {
         let Some(Work { mover, own }) = &mut self.work else {
             return Ok(PendingEnergies::default());
         };
-        let GreedyState { affine, moved, dims, field, kept, points } = state;
+        let GreedyState { affine, moved, dims, field, kept, points, guard } = state;
         for (moved, out) in moved.iter().zip(own.iter_mut()) {
             moved.warp_to(device, field, *dims, out)?;
         }
@@ -169,7 +172,11 @@ impl<D: Device> Model<D> for GreedyModel<D> {
         if self.flow.step_rule == StepRule::Adaptive {
             energies = mover.adapt(energies)?;
         }
-        mover.carry(device, [field], self.flow.total_sigma)?;
+        // Points have steps of their own.
+        if alone && points.held.is_empty() {
+            energies = guard.look(device, [&*field], energies)?;
+        }
+        mover.carry(device, [field], guard.factor(), self.flow.total_sigma)?;
         if memory {
             mover.exchange(device, [kept], step)?;
         }
@@ -180,14 +187,18 @@ impl<D: Device> Model<D> for GreedyModel<D> {
         state.points.told(parts);
     }
 
+    fn review(&mut self, device: &D, state: &mut GreedyState<D>, energy: f64) -> Result<()> {
+        state.guard.review(device, [&mut state.field], energy)
+    }
+
     fn residual(&mut self) -> Result<Option<f64>> {
         self.work.as_mut().map_or(Ok(None), |work| work.mover.residual())
     }
 
     fn conclude(self, device: &D, _: &Grid, state: GreedyState<D>) -> Result<Found<D>> {
         drop(self);
-        let GreedyState { field, moved, .. } = state;
-        drop(moved);
+        let GreedyState { field, moved, guard, .. } = state;
+        drop((moved, guard));
         // What an inversion starts from.
         let mut inverse = device.alloc::<f32>(field.len())?;
         device.eval(&(-x(0)), &[&field], &[], None, &mut inverse)?;
@@ -207,8 +218,8 @@ impl<D: Device> CohortModel<D> for GreedyModel<D> {
 
     fn begin_among(&mut self, device: &D, affine: &Affine) -> Result<GreedyState<D>> {
         let (affine, field) = (*affine, device.alloc(0)?);
-        let (moved, points) = (Vec::new(), PointState::default());
-        Ok(GreedyState { affine, moved, dims: [0; 3], field, kept: None, points })
+        let (moved, points, guard) = (Vec::new(), PointState::default(), Guard::default());
+        Ok(GreedyState { affine, moved, dims: [0; 3], field, kept: None, points, guard })
     }
 
     fn buffers<'s>(&self, state: &'s mut GreedyState<D>) -> Buffers<'s, D> {

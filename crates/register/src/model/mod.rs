@@ -19,6 +19,7 @@ mod cohort;
 pub mod elastic;
 mod forces;
 pub mod greedy;
+mod guard;
 mod held;
 mod kinds;
 pub mod lddmm;
@@ -172,6 +173,16 @@ pub trait Model<D: Device>: Send {
     /// Is told the [parts](crate::similarity::Energies::parts) of the energy before the last step of a subject, once they are known.
     fn told(&mut self, state: &mut Self::State, parts: &[f64]) {
         let _ = (state, parts);
+    }
+
+    /// Is told the energy before the last step of the [only subject](Self::begin), once it is known: where the step was astray, the subject
+    /// can go back to where it was before.
+    ///
+    /// # Errors
+    /// What fails on the device.
+    fn review(&mut self, device: &D, state: &mut Self::State, energy: f64) -> Result<()> {
+        let _ = (device, state, energy);
+        Ok(())
     }
 
     /// Whether a subject is at rest, so that a scale is over, of a model that knows better than the energies of the scale

@@ -267,8 +267,8 @@ impl<D: Device> Mover<D> {
         Ok(())
     }
 
-    /// Moves the displacement of each side along its last velocity, `φ ← φ ∘ (id + s v)`, and smooths it where that is asked
-    /// for.
+    /// Moves the displacement of each side along its last velocity, `φ ← φ ∘ (id + s v)`, by a fraction of the step, and
+    /// smooths it where that is asked for: the variance of that is in proportion to the step.
     ///
     /// # Errors
     /// What fails on the device.
@@ -276,17 +276,19 @@ impl<D: Device> Mover<D> {
         &mut self,
         device: &D,
         fields: impl IntoIterator<Item = &'f mut D::Buffer<f32>>,
+        fraction: f64,
         total_sigma: f64,
     ) -> Result<()>
     where
         D: 'f,
     {
+        let total_sigma = total_sigma * fraction.sqrt();
         let Forces { dims, spacing, sides: forces, .. } = &mut self.forces;
         for ((side, force), field) in self.sides.iter_mut().zip(forces).zip(fields) {
             // Against the force, in voxels along each axis.
             let (step, most) = match side.of_points {
-                false => (side.step, f64::INFINITY),
-                true => (TOGETHER * side.step, 1.0),
+                false => (fraction * side.step, f64::INFINITY),
+                true => (fraction * TOGETHER * side.step, 1.0),
             };
             let limit = Limit { largest: &side.norms, index: 0, step, most };
             let step = Step { scale: spacing.map(|h| -1.0 / h), limit: Some(limit) };

@@ -203,6 +203,54 @@ fn a_known_deformation_is_found() {
     }
 }
 
+/// Between two kinds of image of a head with noise many iterations do not run away: no energy rises again by more than steps ripple, and
+/// the displacement stays near what few find. (That of the greedy model follows the noise a little.)
+#[test]
+fn many_iterations_do_not_run_away() {
+    let device = Cpu::new(None).unwrap();
+    let head = shipped("colin27_t1.nii.gz");
+    let truth = waves(head.grid(), 5.0);
+    let top = head.data().iter().fold(0f32, |m, &v| m.max(v));
+    let noisy = |image: Volume<f32>, seed: u32, of: &dyn Fn(f32) -> f32| {
+        let mut state = seed;
+        image.map(|&v| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            of(v / top) + 0.02 * (state as f32 / u32::MAX as f32 - 0.5)
+        })
+    };
+    // Fluid brighter than grey matter, and that brighter than white; what is around stays dark.
+    let other_kind = |v: f32| if v < 0.25 { 3.0 * v } else { 1.0 - v };
+    let fixed = noisy(warped(&head, &truth), 1, &|v| v);
+    let moving = noisy(head, 2, &other_kind);
+    for model in [DeformModel::GREEDY, DeformModel::SYMMETRIC] {
+        for similarity in [Similarity::MI, Similarity::NMI, Similarity::LNCC, Similarity::SSD] {
+            let name = similarity.name();
+            let fixed = if similarity == Similarity::SSD {
+                fixed.map(|&v| other_kind(v))
+            } else {
+                fixed.clone()
+            };
+            let after = |iterations: usize| {
+                let schedule = scales(&[(4, iterations), (2, iterations / 2)]);
+                let options =
+                    Matching::of(model).told("schedule", schedule).told("convergence", 0.0);
+                let found = register(&device, &fixed, &moving, similarity, &options);
+                for scale in &found.scales {
+                    let least = scale.energies.iter().copied().fold(f64::INFINITY, f64::min);
+                    let (first, last) = (scale.energies[0], *scale.energies.last().unwrap());
+                    let rise = (last - least) / (first - least).max(f64::MIN_POSITIVE);
+                    assert!(rise < 0.05, "{} {name}: a rise by {rise} of the fall", model.name());
+                }
+                distance(&fixed, &truth, &found.forward)
+            };
+            let (few, many) = (after(20), after(200));
+            println!("{} {name}: {few:.3} voxels after 20, {many:.3} after 200", model.name());
+            let most = if model == DeformModel::GREEDY { 1.6 } else { 1.0 };
+            assert!(many < most * few, "{} {name}: {few} to {many}", model.name());
+        }
+    }
+}
+
 /// A moving image that ends within the head moves nothing towards its border: what it shows is found
 /// as if it were whole.
 #[test]

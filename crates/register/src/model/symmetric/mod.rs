@@ -10,6 +10,7 @@
 
 mod middle;
 
+use super::guard::Guard;
 use super::held::{PointState, Way};
 use super::kinds::{Kind, Matching};
 use super::mover::{self, Flow, Kept, Mover, StepRule, has_memory};
@@ -55,7 +56,7 @@ impl Kind for Symmetric {
     }
 
     fn bytes_per_voxel(self) -> u64 {
-        155
+        179
     }
 
     /// There has to be a half-way map.
@@ -106,6 +107,8 @@ pub struct SymmetricState<D: Device> {
     kept: [Option<Kept<D>>; 2],
     /// The state of points.
     points: PointState<D>,
+    /// The lowest energy of the only subject at the scale.
+    guard: Guard<D>,
 }
 
 impl<D: Device> SymmetricState<D> {
@@ -119,6 +122,7 @@ impl<D: Device> SymmetricState<D> {
             undone: device.alloc(0)?,
             kept: [None, None],
             points: PointState::default(),
+            guard: Guard::default(),
         })
     }
 }
@@ -184,7 +188,8 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
         images: Vec<DeviceImage<D>>,
         state: &mut SymmetricState<D>,
     ) -> Result<()> {
-        (state.kept, state.points) = ([None, None], PointState::default());
+        (state.kept, state.points, state.guard) =
+            ([None, None], PointState::default(), Guard::default());
         state.moved = Moved::all(images, &self.grid, &state.sides[1]);
         let (from, to) = (state.dims, self.grid.dims());
         for field in &mut state.fields {
@@ -286,7 +291,11 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
         if self.flow.step_rule == StepRule::Adaptive {
             energies = mover.adapt(energies)?;
         }
-        mover.carry(device, &mut state.fields, total_sigma)?;
+        // Points have steps of their own.
+        if self.alone && points.held.is_empty() {
+            energies = state.guard.look(device, &state.fields, energies)?;
+        }
+        mover.carry(device, &mut state.fields, state.guard.factor(), total_sigma)?;
         if self.has_memory {
             mover.exchange(device, &mut state.kept, step)?;
         }
@@ -297,6 +306,10 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
         state.points.told(parts);
     }
 
+    fn review(&mut self, device: &D, state: &mut SymmetricState<D>, energy: f64) -> Result<()> {
+        state.guard.review(device, &mut state.fields, energy)
+    }
+
     fn residual(&mut self) -> Result<Option<f64>> {
         self.work.as_mut().map_or(Ok(None), |work| work.mover.residual())
     }
@@ -304,8 +317,8 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
     fn conclude(self, device: &D, fixed: &Grid, state: SymmetricState<D>) -> Result<Found<D>> {
         let grid = self.grid.clone();
         drop(self);
-        let SymmetricState { to_middle, fields, moved, .. } = state;
-        drop(moved);
+        let SymmetricState { to_middle, fields, moved, guard, .. } = state;
+        drop((moved, guard));
         let (fields, mended) = settled(device, &grid, &to_middle, fields, fixed)?;
         // Both directions were treated alike, and have been made consistent.
         Ok(Found { fields, settled: true, mended, path: None, extra: () })
