@@ -42,11 +42,7 @@ impl Hold {
         for _ in 0..TRIES {
             let mut options = OpenOptions::new();
             options.read(true).write(true).create(true).truncate(false);
-            let file = match options.open(&path) {
-                // One that another user left can be locked all the same.
-                Err(e) if e.kind() == io::ErrorKind::PermissionDenied => File::open(&path),
-                opened => opened,
-            }?;
+            let file = or_to_read(options.open(&path), &path)?;
             match file.try_lock() {
                 // Whoever had it removed it between the two calls: the lock is on a file without a name.
                 Ok(()) if !is_at(&file, &path) => {}
@@ -170,6 +166,15 @@ impl Drop for HiddenFolder {
     }
 }
 
+/// A file as it was opened for writing; where that was not permitted, for reading: one that another user left can be locked all the same.
+/// Where there is none, the folder is what cannot be written.
+fn or_to_read(opened: io::Result<File>, path: &Path) -> io::Result<File> {
+    match opened {
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => File::open(path).map_err(|_| e),
+        opened => opened,
+    }
+}
+
 /// The name to [hold](Hold) for a file that is written: its own, or a short one that stands for it.
 #[must_use]
 pub fn key_of(path: &Path) -> String {
@@ -260,6 +265,18 @@ mod tests {
         fs::write(root.path().join(".voxalign-results.lock"), b"").unwrap();
         drop(Hold::take(root.path(), "results").unwrap().unwrap());
         assert!(Hold::take(&root.path().join("none"), "results").is_err());
+    }
+
+    #[test]
+    fn a_folder_that_is_not_permitted_is_not_said_to_be_missing() {
+        let root = tempfile::tempdir().unwrap();
+        let denied = || Err(io::ErrorKind::PermissionDenied.into());
+        let missing = root.path().join("none.lock");
+        let kind = or_to_read(denied(), &missing).unwrap_err().kind();
+        assert_eq!(kind, io::ErrorKind::PermissionDenied);
+        let lock = root.path().join("results.lock");
+        fs::write(&lock, b"").unwrap();
+        assert!(or_to_read(denied(), &lock).is_ok());
     }
 
     #[test]

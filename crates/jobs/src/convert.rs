@@ -11,6 +11,7 @@
 //! ```
 
 use crate::beside::Beside;
+use crate::blocks::is_zarr;
 use crate::carry::{self, Reading};
 use crate::error::{Error, Result};
 use crate::files::{self, Kind, WhichImage};
@@ -163,6 +164,13 @@ impl Job {
         self.check_single()?;
         let inputs = self.inputs.iter().chain(self.geometry.paths()).chain(&self.points_of);
         files::check_output(&self.output, inputs.map(PathBuf::as_path))?;
+        if is_zarr(self.input()) && self.input().is_dir() {
+            return Err(Error::input(text!(
+                "'{}' is an OME-Zarr, an image that is read in blocks; `voxalign apply` with it as `input` and `reference` writes it in \
+                 another format (.nii.gz, .mha, .nrrd, .tif, .zarr)",
+                self.input().display()
+            )));
+        }
         let from = files::kind_to_read(self.input())?;
         let to = files::kind_to_write(&self.output, from)?;
         match (from, to) {

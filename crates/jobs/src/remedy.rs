@@ -7,6 +7,8 @@ use voxalign_register::Remedy;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Speaker {
     Affine,
+    /// Of images of two dimensions.
+    AffineOfSlices,
     Deform,
     Elastic,
     Atlas,
@@ -15,10 +17,25 @@ pub(crate) enum Speaker {
     Segment,
 }
 
+impl Speaker {
+    /// Of an affine map of images of two dimensions, or of three.
+    pub(crate) fn affine(flat: bool) -> Self {
+        if flat { Self::AffineOfSlices } else { Self::Affine }
+    }
+}
+
 /// What helps, as a job says it.
 pub(crate) fn words(remedy: Remedy, speaker: Speaker) -> Text {
-    use Speaker::{Affine, Atlas, Deform, Elastic, Pose, Segment, Surface};
+    use Speaker::{Affine, AffineOfSlices, Atlas, Deform, Elastic, Pose, Segment, Surface};
     match (remedy, speaker) {
+        (Remedy::FewerFreedoms, AffineOfSlices) => {
+            text!(
+                "sizes change more than they do between slices of one object: check the pixel size of both images (`voxalign info`), \
+             use fewer degrees of freedom (`dof = 3` rigid, `dof = 4` with one scale), or start from the headers by `init = header` \
+             `search = local`"
+            )
+        }
+        (remedy, AffineOfSlices) => words(remedy, Affine),
         (Remedy::OtherSimilarity, Affine) => {
             text!(
                 "the images have little in common where they were laid on each other: look at the pictures, leave \
@@ -228,5 +245,11 @@ mod tests {
                 assert!(words(remedy, speaker).to_string().len() > 20);
             }
         }
+        for (flat, dof) in [(true, "`dof = 3` rigid"), (false, "`dof = 6`")] {
+            let said = words(Remedy::FewerFreedoms, Speaker::affine(flat)).to_string();
+            assert!(said.contains(dof), "{said}");
+        }
+        let slices = words(Remedy::Handedness, Speaker::AffineOfSlices).to_string();
+        assert_eq!(slices, words(Remedy::Handedness, Speaker::Affine).to_string());
     }
 }

@@ -22,7 +22,7 @@ pixels that another rank has, a part of min(N angle / 360 degrees, 1) with N = 2
 are cut along x, then along y.
 
 Every strategy counts the same joint histogram in whole numbers; one that differs from that of whole
-images on one rank ends the command. `replicated` is the baseline: the whole moving image on every
+images on one rank ends the command. `replicate` is the baseline: the whole moving image on every
 device. `halo` reads what its device lacks from host memory; a larger halo (--halos, a fraction of the
 block on each side; 0 is the one pixel that interpolation needs) spares some of it. `list` sends
 samples to the rank that has their pixels, chunk after chunk, on several streams; its variants differ
@@ -52,10 +52,10 @@ and brought to devices.
 Examples:
   voxalign bench distributed --quick
   voxalign bench distributed --device cuda --ranks 1,2 --html ranks.html --csv ranks.csv
-  voxalign bench distributed --device cuda --ranks 2 --angles 5 --strategies replicated,list
+  voxalign bench distributed --device cuda --ranks 2 --angles 5 --strategies replicate,list
   voxalign bench distributed --device cuda --ranks 2 --size 262144x270000 --once 30
   voxalign bench distributed --device cuda --size 147456 --device-memory 8GiB --strategies stream --once 30
-  voxalign bench distributed --size 4096 --ranks 1,2 --strategies replicated --angles 3")]
+  voxalign bench distributed --size 4096 --ranks 1,2 --strategies replicate --angles 3")]
 pub(crate) struct DistributedArgs {
     /// Size of both images, pixels [default: 2048, and 65536 on a GPU; 512 and 8192 with --quick]
     #[arg(long, value_name = "N|WxH")]

@@ -8,7 +8,7 @@ pub(super) fn all(results: &Results) -> Vec<CurveFigure> {
     let several = || results.ranks.iter().copied().filter(|n| *n > 1);
     let mut figures = vec![baseline(results)];
     figures.extend(several().map(|n| {
-        let shown = |r: &Row| r.usual && (r.strategy == "halo" || r.strategy == "replicated");
+        let shown = |r: &Row| r.usual && (r.strategy == "halo" || r.strategy == "replicate");
         times(results, n, "Figure 4: reads of host memory, by halo", &shown)
     }));
     figures.extend(several().flat_map(|n| accesses(results, n)));
@@ -45,7 +45,7 @@ fn seconds(row: &Row) -> Option<f64> {
 }
 
 fn baseline(results: &Results) -> CurveFigure {
-    let of = results.variants().filter(|rows| rows[0].strategy == "replicated");
+    let of = results.variants().filter(|rows| rows[0].strategy == "replicate");
     let name = |rows: &[Row]| format!("{}, ranks: {}", rows[0].variant, rows[0].ranks);
     CurveFigure {
         title: "Figure 3: the baseline, whole moving images on every device".into(),

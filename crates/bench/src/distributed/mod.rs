@@ -151,7 +151,7 @@ impl<P: Depth> Bench<'_, P> {
     /// The histograms of whole images on one rank, where they fit.
     fn reference(&mut self, expected: &mut Expected) -> Result<()> {
         let wanted = Wanted {
-            strategies: vec![Strategy::Replicated],
+            strategies: vec![Strategy::Replicate],
             extent: Extent::Usual,
             pixels_per_thread: self.settings.wanted.pixels_per_thread[..1].to_vec(),
             ..self.settings.wanted.clone()

@@ -198,10 +198,10 @@ impl Results {
         self.rows.chunk_by(|a, b| a.ranks == b.ranks && a.variant == b.variant)
     }
 
-    /// The baseline of a variant: the usual replicated one of as many ranks and the same window.
+    /// The baseline of a variant: the usual one of `replicate` of as many ranks and the same window.
     pub(super) fn baseline(&self, of: &Row) -> Vec<&Row> {
         let same = |r: &&Row| (r.ranks, r.window) == (of.ranks, of.window);
-        self.rows.iter().filter(same).filter(|r| r.strategy == "replicated" && r.usual).collect()
+        self.rows.iter().filter(same).filter(|r| r.strategy == "replicate" && r.usual).collect()
     }
 
     /// The number of the angle next to one.

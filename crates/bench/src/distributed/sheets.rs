@@ -80,7 +80,7 @@ fn times(results: &Results, ranks: usize) -> Option<Sheet> {
 
 /// The baseline over the number of ranks (figure 3).
 fn speed(results: &Results) -> Option<Sheet> {
-    let all = || results.variants().filter(|rows| rows[0].strategy == "replicated");
+    let all = || results.variants().filter(|rows| rows[0].strategy == "replicate");
     let of = |rows: &[Row]| mean(rows.iter().map(|r| r.milliseconds));
     all().find(|rows| rows[0].ranks > 1)?;
     let headings = ["variant", "ranks", "ms, mean over angles", "speed-up over 1 rank"];

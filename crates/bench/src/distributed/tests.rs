@@ -97,7 +97,7 @@ fn all_variants_are_measured_and_shares_are_those_of_the_formula() {
             assert!((parts - load.milliseconds).abs() <= 1e-6 * load.milliseconds.max(1.0));
         }
         let Some(share) = row.remote_share else {
-            assert!(row.strategy == "replicated" && row.remote_transactions == 0);
+            assert!(row.strategy == "replicate" && row.remote_transactions == 0);
             continue;
         };
         // One pixel more than the block is here, of 90 pixels of a radius.
@@ -125,7 +125,7 @@ fn all_variants_are_measured_and_shares_are_those_of_the_formula() {
 #[test]
 fn transactions_of_the_baseline_are_most_at_a_quarter_turn() {
     let mut settings = settings([200, 200], &[1], 37);
-    settings.wanted.strategies = vec![Strategy::Replicated];
+    settings.wanted.strategies = vec![Strategy::Replicate];
     let results = measure(&settings).unwrap();
     let peak = results.rows.iter().max_by_key(|r| r.transactions).unwrap();
     assert!((85.0..=95.0).contains(&peak.degrees), "{}", peak.degrees);
@@ -184,7 +184,7 @@ fn what_does_not_fit_is_left_out_before_anything_is_allocated() {
     settings.once = true;
     settings.angles = vec![30.0];
     let error = measure(&settings).unwrap_err().to_string();
-    for words in ["replicated: 3.0 TiB", "halo 1 pixel", "list", "peer", "are needed", "free"] {
+    for words in ["replicate: 3.0 TiB", "halo 1 pixel", "list", "peer", "are needed", "free"] {
         assert!(error.contains(words), "{words} is not in {error}");
     }
 }
@@ -193,7 +193,7 @@ fn what_does_not_fit_is_left_out_before_anything_is_allocated() {
 #[test]
 fn what_is_streamed_has_the_histograms_of_whole_images() {
     let mut settings = settings([400, 300], &[1, 2, 4], 5);
-    settings.wanted.strategies = vec![Strategy::Replicated, Strategy::Stream];
+    settings.wanted.strategies = vec![Strategy::Replicate, Strategy::Stream];
     for bits in [8, 16] {
         settings.bits = bits;
         // Chunks of some thousand pixels.

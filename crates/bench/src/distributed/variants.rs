@@ -9,7 +9,7 @@ use voxalign_register::search::distributed::{ChunkOrder, ListOptions, StrategyKi
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Strategy {
     /// The whole moving image on every device: the baseline
-    Replicated,
+    Replicate,
     /// The own block with a halo on the device, the rest read from host memory
     Halo,
     /// The own block; samples of others' pixels are sent to their rank, which counts them
@@ -22,7 +22,7 @@ pub(super) enum Strategy {
 
 impl Strategy {
     /// Those that keep images.
-    pub(super) const USUAL: [Self; 4] = [Self::Replicated, Self::Halo, Self::List, Self::Peer];
+    pub(super) const USUAL: [Self; 4] = [Self::Replicate, Self::Halo, Self::List, Self::Peer];
 }
 
 /// How many variants.
@@ -98,7 +98,7 @@ impl Group {
     /// The strategy.
     pub(super) fn strategy(&self) -> Strategy {
         match self.kind {
-            StrategyKind::Replicated => Strategy::Replicated,
+            StrategyKind::Replicated => Strategy::Replicate,
             StrategyKind::Streamed => Strategy::Stream,
             StrategyKind::Halo(_) => Strategy::Halo,
             StrategyKind::List(_) => Strategy::List,
@@ -118,7 +118,7 @@ impl Group {
 
 pub(super) fn words(strategy: Strategy) -> &'static str {
     match strategy {
-        Strategy::Replicated => "replicated",
+        Strategy::Replicate => "replicate",
         Strategy::Halo => "halo",
         Strategy::List => "list",
         Strategy::Peer => "peer",
@@ -179,7 +179,7 @@ impl Wanted {
     /// What is measured with some ranks; one rank has nothing to fetch from others: the baseline, and what is streamed.
     pub(super) fn groups(&self, ranks: usize) -> Vec<Group> {
         let kinds = self.strategies.iter().flat_map(|strategy| match strategy {
-            Strategy::Replicated => vec![StrategyKind::Replicated],
+            Strategy::Replicate => vec![StrategyKind::Replicated],
             Strategy::Stream => vec![StrategyKind::Streamed],
             _ if ranks == 1 => Vec::new(),
             Strategy::Halo => self.halos.iter().map(|&h| StrategyKind::Halo(margin(h))).collect(),

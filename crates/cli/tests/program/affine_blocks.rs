@@ -100,7 +100,8 @@ fn off(place: &Place, folder: &str) -> f64 {
 #[test]
 fn a_section_is_found_by_every_strategy_with_the_same_bits() {
     let place = place();
-    place.line("affine fixed.tif moving.ome.zarr -o auto --distributed auto --threads 2").expect(0);
+    let line = "affine fixed.tif moving.ome.zarr -o auto --distributed auto --threads 2";
+    place.line(line).expect(0).says(&["1 rank, strategy replicate"]);
     assert!(off(&place, "auto") < 1.0, "{}", off(&place, "auto"));
     let found = record(&place, "auto");
     let spread = &found["distributed"];
@@ -224,7 +225,28 @@ fn a_dry_run_looks_at_the_files_alone() {
     {
         assert!(run.out.contains(part), "{part}: {}", run.out);
     }
+    assert!(!run.err.contains("pixels"), "{}", run.err);
+    // One image alone says how large its pixels are.
+    without_size(&place, "plain.tif", [90, 70]);
+    let line = "affine fixed.tif plain.tif -o out --distributed auto --dry-run";
+    place.line(line).expect(0).says(&["'fixed.tif' are 0.001 mm", "'plain.tif' does not say how"]);
     assert!(!place.path("out").exists());
+}
+
+/// Writes a TIFF file of one strip that does not say how large its pixels are.
+fn without_size(place: &Place, name: &str, [nx, ny]: [u32; 2]) {
+    let values = [nx, ny, 8, 1, 1, 8 + 2 + 9 * 12 + 4, 1, ny, nx * ny];
+    let tags = [256u16, 257, 258, 259, 262, 273, 277, 278, 279];
+    let mut bytes = b"II\x2a\0\x08\0\0\0\x09\0".to_vec();
+    for (tag, value) in tags.into_iter().zip(values) {
+        // One number of 32 bits.
+        bytes.extend(tag.to_le_bytes());
+        bytes.extend([4, 0, 1, 0, 0, 0]);
+        bytes.extend(value.to_le_bytes());
+    }
+    bytes.extend([0; 4]);
+    bytes.extend((0..nx * ny).map(|i| (i % 251) as u8));
+    fs::write(place.path(name), bytes).unwrap();
 }
 
 #[test]
@@ -238,7 +260,8 @@ fn what_does_not_serve_is_refused_before_anything_is_written() {
     place.image_as("floats.nii", &volume, DataType::F32);
     write(&place, "small.tif", &lps([700, 500, 1], 0.002), tissue);
     for (line, said) in [
-        (format!("{pair} --halo 0.1"), "--halo is for --distributed auto"),
+        (format!("{pair} --halo 0.1"), "--halo is for --distributed auto, halo, list and peer"),
+        (format!("{pair} --streams 2"), "--streams is for --distributed list"),
         (format!("{pair} --work levels"), "--work is for --distributed auto"),
         (format!("{pair} --device-memory 1GiB"), "--device-memory is for --distributed auto"),
         (format!("{pair} --distributed all"), "auto"),
@@ -272,6 +295,15 @@ fn what_does_not_serve_is_refused_before_anything_is_written() {
             "affine fixed.tif moving.ome.zarr -o . --distributed stream --device-memory 1KiB"
                 .to_owned(),
             "device",
+        ),
+        // What the strategy needs is known before anything is searched, also without a device.
+        (
+            format!("{pair} --distributed replicate --device-memory 2MiB"),
+            "--device-memory is 2.0 MiB; this strategy needs",
+        ),
+        (
+            format!("{pair} --distributed replicate --device-memory 1MiB --dry-run"),
+            "--device-memory is 1.0 MiB; this strategy needs 1.4 MiB",
         ),
     ] {
         let run = place.line(&line).expect(2);

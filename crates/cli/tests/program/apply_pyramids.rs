@@ -166,6 +166,7 @@ fn what_cannot_be_resampled_leaves_nothing() {
     refused("-i m.tif -r m.tif -o w.zarr --interpolation label", &["label"]);
     refused("-i m.tif -r m.tif -o m.tif", &["both an input and an output"]);
     refused("-i m.ome.zarr -r m.tif -o m.ome.zarr", &["both an input and an output"]);
+    refused("-i m.tif -r m.tif -o w.jpg", &["w.jpg", ".nii.gz", ".tif", ".zarr"]);
     refused("-i none.zarr -r m.tif -o w.tif", &["none.zarr", "check the path"]);
     refused("-i m.tif -r none.tif -o w.tif", &["none.tif", "check the path"]);
     refused("-i m.tif -r m.tif -o none/w.tif", &["none"]);
@@ -178,4 +179,29 @@ fn what_cannot_be_resampled_leaves_nothing() {
     let run = place.line("apply -i m.tif -r r.tif -t far.tfm -o far.tif --outside 9").expect(1);
     assert!(run.err.contains("shows anything of 'm.tif'"), "{}", run.err);
     assert!(bytes(&*opened(&place, "far.tif"), 0).iter().all(|&v| v == 9));
+}
+
+/// `info` tells levels and pixel sizes of images in blocks, and `convert` what writes them anew.
+#[test]
+fn info_and_convert_know_images_in_blocks() {
+    let place = Place::new();
+    let grid = lps([700, 430, 1], 0.001);
+    section(&place, "m.ome.zarr", &grid, 1);
+    section(&place, "m.tif", &grid, 3);
+    for (name, format, channels) in [("m.ome.zarr", "OME-Zarr (Zarr 2)", 1), ("m.tif", "TIFF", 3)] {
+        let said = place.line(&format!("info {name} --json")).expect(0).json();
+        assert_eq!((&said["format"], &said["channels"]), (&format.into(), &channels.into()));
+        assert_eq!(said["dims"], serde_json::json!([700, 430]));
+        assert_eq!(said["levels"], serde_json::json!([[700, 430], [350, 215], [175, 108]]));
+        assert_eq!((&said["data_type"], &said["pixel_size_known"]), (&"u8".into(), &true.into()));
+        let size = said["spacing_mm"][0].as_f64().unwrap();
+        assert!((size - 0.001).abs() < 1e-9, "{name}: {size}");
+    }
+    let run = place.line("info m.ome.zarr").expect(0);
+    assert!(run.out.contains("350  215") && run.out.contains("none"), "{}", run.out);
+    place.line("info m.ome.zarr --series 1").expect(2).says(&["--series is for DICOM"]);
+    let run = place.line("convert m.ome.zarr m.nii.gz").expect(2);
+    run.says(&["m.ome.zarr", "OME-Zarr", "voxalign apply", "--reference"]);
+    place.line("apply -i m.ome.zarr -r m.ome.zarr -o m.nii.gz").expect(0);
+    assert_eq!(read_info(place.path("m.nii.gz")).unwrap().grid.dims(), [700, 430, 1]);
 }

@@ -50,7 +50,7 @@ fn the_summary_has_times_ratios_and_memory() {
 fn what_does_not_fit_is_refused_before_it_is_allocated() {
     let place = Place::new();
     let line = "bench distributed --size 1048576 --ranks 2 --once 30 --device cpu";
-    place.line(line).expect(2).says(&["nothing was measured", "replicated: 3.0 TiB", "are free"]);
+    place.line(line).expect(2).says(&["nothing was measured", "replicate: 3.0 TiB", "are free"]);
 }
 
 #[test]

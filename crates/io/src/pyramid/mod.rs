@@ -78,7 +78,7 @@ mod tiff;
 mod write;
 mod zarr;
 
-pub use complete::{CompleteOptions, Completion, completed};
+pub use complete::{CompleteOptions, Completion, all_levels, completed};
 pub use level::{Level, PyramidFormat, PyramidInfo};
 pub use options::{Missing, PyramidOptions};
 pub use pixel::{Pixel, PixelType, Pixels, PixelsMut, PixelsRef};
@@ -126,6 +126,11 @@ pub trait PyramidSource: Send + Sync + std::fmt::Debug {
         self.read(level, region, pixels.lend())?;
         Ok(pixels)
     }
+}
+
+/// Whether a folder is a Zarr.
+pub(crate) fn is_zarr(path: &Path) -> bool {
+    zarr::is_group(path)
 }
 
 fn fits(region: &Region, dims: [usize; 3]) -> bool {
@@ -186,8 +191,36 @@ fn lps_grid(
     Grid::new(dims, Affine::new(matrix, Vector3::from(origin).component_mul(&signs)))
 }
 
+/// Sizes of a pixel that programs write that know none, mm: those of 1 dot per inch or centimetre, and of 72 dots per inch, also as a whole
+/// number per centimetre.
+const NO_SIZES: [f64; 4] = [25.4, 10.0, 25.4 / 72.0, 10.0 / 28.0];
+
+/// The sizes of a pixel that a resolution says, mm, unless both are what programs write that know none. These are rounded, as in 2835 dots per metre.
+fn of_resolution(sizes: [f64; 2]) -> Option<[f64; 2]> {
+    let told = |size: &f64| NO_SIZES.iter().all(|none| (size / none - 1.0).abs() > 1e-3);
+    (sizes.iter().all(|s| s.is_finite() && *s > 0.0) && sizes.iter().any(told)).then_some(sizes)
+}
+
 /// The number of bytes of a buffer, where that can be counted.
 fn byte_count(path: &Path, factors: &[usize]) -> Result<usize> {
     let n = factors.iter().try_fold(1usize, |n, &f| n.checked_mul(f));
     n.ok_or_else(|| IoError::memory(path, memory::OutOfMemory { bytes: u64::MAX, free: None }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of_resolution;
+
+    #[test]
+    fn resolutions_that_stand_for_none_are_not_taken() {
+        let both = |per_mm: f64| of_resolution([1.0 / per_mm; 2]);
+        // Per inch, centimetre and metre.
+        for none in [1.0 / 25.4, 72.0 / 25.4, 0.1, 2.8, 2.835, 2.8346, 2.834, 0.0, f64::NAN] {
+            assert_eq!(both(none), None, "{none}");
+        }
+        for told in [2.0 / 25.4, 71.0 / 25.4, 73.0 / 25.4, 96.0 / 25.4, 3.0, 254.0, 2000.0] {
+            assert_eq!(both(told), Some([1.0 / told; 2]), "{told}");
+        }
+        assert!(of_resolution([25.4 / 72.0, 25.4 / 300.0]).is_some());
+    }
 }

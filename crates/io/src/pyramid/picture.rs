@@ -5,7 +5,7 @@ use super::grey::Grey;
 use super::level::{Level, PyramidFormat, PyramidInfo};
 use super::options::{Missing, PyramidOptions};
 use super::pixel::{Pixel, Pixels, PixelsMut};
-use super::{PyramidSource, byte_count, lps_grid};
+use super::{PyramidSource, byte_count, lps_grid, of_resolution};
 use crate::error::{IoError, Result, shorten};
 use crate::image::{DataType, Oddity, Region};
 use crate::source::Source;
@@ -63,7 +63,7 @@ pub(super) fn png(source: &Source<'_>, options: &PyramidOptions) -> Result<Box<d
     let header = reader.info();
     let dims = [header.width as usize, header.height as usize];
     let size = header.pixel_dims.filter(|d| d.unit == png::Unit::Meter && d.xppu > 0 && d.yppu > 0);
-    let size = size.map(|d| [d.xppu, d.yppu].map(|n| 1000.0 / f64::from(n)));
+    let size = size.and_then(|d| of_resolution([d.xppu, d.yppu].map(|n| 1000.0 / f64::from(n))));
     let (kind, depth) = reader.output_color_type();
     let channels = match kind {
         ColorType::Grayscale => 1,
@@ -136,8 +136,7 @@ fn density(packed: &[u8]) -> Option<[f64; 2]> {
         _ => return None,
     };
     let per = [[header[14], header[15]], [header[16], header[17]]].map(u16::from_be_bytes);
-    // 72 dots per inch is what programs write that know nothing.
-    (!per.contains(&0) && per != [72; 2] && per != [1; 2]).then(|| per.map(|n| unit / f64::from(n)))
+    of_resolution(per.map(|n| unit / f64::from(n)))
 }
 
 fn picture(

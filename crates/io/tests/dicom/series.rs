@@ -307,6 +307,10 @@ fn folders_without_images_are_said() {
     let folder = tempfile::tempdir().unwrap();
     let said = read_info(folder.path()).unwrap_err().to_string();
     assert!(said.contains("this is a folder without DICOM images"), "{said}");
+    let zarr = tempfile::tempdir().unwrap();
+    std::fs::write(zarr.path().join(".zgroup"), "{}").unwrap();
+    let said = read_info(zarr.path()).unwrap_err().to_string();
+    assert!(said.contains("this is a Zarr folder"), "{said}");
     let mut report = slice("1.2.3", 0, [0.0; 3]);
     report.remove(&0x7FE0_0010);
     let files = write(folder.path(), "a", &[report], Form::Explicit);

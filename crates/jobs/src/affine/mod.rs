@@ -368,7 +368,8 @@ impl crate::Job for Job {
         }
         clock.lap("write");
 
-        let mut record = record::record(self, &run, machine, &options, &result, outside);
+        let mut record =
+            record::record(self, &run, machine, &options, (&result, grids[0].is_2d()), outside);
         record.inputs = input_records;
         record.verdict.remarks.extend(remarks);
         record.transform = record::transform(&result, &grids[0]);

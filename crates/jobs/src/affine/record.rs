@@ -11,13 +11,13 @@ use voxalign_register::linear::{AffineOptions, AffineResult, Init};
 use voxalign_register::search::optimiser::SEED;
 use voxalign_report::{Figure, Figures, RunRecord, TransformRecord, When};
 
-/// The record but for transform, figures, outputs and times.
+/// The record but for transform, figures, outputs and times; `flat` where images are of two dimensions.
 pub(super) fn record(
     job: &Job,
     run: &Run<'_>,
     machine: &Machine,
     options: &AffineOptions,
-    result: &AffineResult,
+    (result, flat): (&AffineResult, bool),
     outside: f32,
 ) -> RunRecord {
     RunRecord {
@@ -26,7 +26,7 @@ pub(super) fn record(
         evidence: Some(result.evidence),
         unmasked: result.unmasked,
         attempts: result.attempts.clone(),
-        verdict: run.caller.worded(result.verdict.clone(), Speaker::Affine),
+        verdict: run.caller.worded(result.verdict.clone(), Speaker::affine(flat)),
         ..run.record(machine, Vec::new())
     }
 }

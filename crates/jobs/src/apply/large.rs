@@ -34,6 +34,21 @@ pub(super) fn is_written(path: &Path) -> bool {
     has(path, &WRITTEN)
 }
 
+/// What a file of this name will hold; where an image has none of the names that can be written, all of these are said.
+pub(super) fn kind_to_write(path: &Path, from: Kind) -> Result<Kind> {
+    if is_written(path) {
+        return Ok(Kind::Image);
+    }
+    files::kind_to_write(path, from).map_err(|error| match from {
+        Kind::Image if !path.is_dir() => Error::input(text!(
+            "'{}': images are not written with this extension; use one of .nii, .nii.gz, .hdr, .img, .mha, .mhd, .nrrd, .nhdr, or, for \
+             an image in blocks with coarser levels, .zarr, .tif, .tiff, .btf",
+            path.display()
+        )),
+        _ => error,
+    })
+}
+
 /// As [`files::check_output`]; an OME-Zarr is a folder that may be there.
 pub(super) fn check_output<'a>(
     output: &Path,

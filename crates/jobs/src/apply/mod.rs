@@ -190,10 +190,7 @@ impl Job {
             true => Kind::Image,
             false => files::kind_to_read(&self.input)?,
         };
-        let to = match large::is_written(&self.output) {
-            true => Kind::Image,
-            false => files::kind_to_write(&self.output, from)?,
-        };
+        let to = large::kind_to_write(&self.output, from)?;
         if from == Kind::Transform && to == Kind::Points {
             return Err(Error::input(format!(
                 "'{}' has the name of a transform, and does not begin as an elastix list of points does ('point' or \

@@ -25,7 +25,10 @@ pub(crate) fn record(
             path: result.path.clone(),
             clipped: result.clipped,
             mended: result.mended,
-            affine_verdict: affine.map(|a| run.caller.worded(a.verdict.clone(), Speaker::Affine)),
+            affine_verdict: affine.map(|a| {
+                run.caller
+                    .worded(a.verdict.clone(), Speaker::affine(result.jacobian.grid().is_2d()))
+            }),
             evidence: None,
         }),
         ..run.record(machine, Vec::new())

@@ -14,6 +14,7 @@
 //! ```
 
 mod facts;
+mod pyramid;
 mod shapes;
 mod transforms;
 mod xray;
@@ -22,6 +23,7 @@ pub use facts::{Facts, number, of_grid, of_values};
 pub use shapes::{of_mesh, of_points};
 pub use transforms::{of_affine, of_field};
 
+use crate::blocks::is_pyramid;
 use crate::error::{Error, Result};
 use crate::files::{self, Kind, WhichImage};
 use crate::listener::{Listener, reading};
@@ -39,8 +41,8 @@ use voxalign_options::text;
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 #[serde(default)]
 pub struct Job {
-    /// Images, transforms, lists of points, meshes, X-ray images (PNG, TIFF) and files of their views
-    /// (TOML); a folder is read as a DICOM series
+    /// Images, also in blocks (OME-Zarr, TIFF, SVS, JPEG), transforms, lists of points, meshes, X-ray images (PNG, TIFF) and
+    /// files of their views (TOML); a folder that is no OME-Zarr is read as a DICOM series
     #[cfg_attr(feature = "clap", arg(value_name = "FILE", required = true))]
     pub files: Vec<PathBuf>,
     /// Read the header only, not the voxels
@@ -96,6 +98,12 @@ impl Job {
     }
 
     fn facts(&self, file: &Path, caller: &Caller, listener: &dyn Listener) -> Result<Facts> {
+        if is_pyramid(file)
+            && file.exists()
+            && let Some(facts) = pyramid::about(file, &self.which)?
+        {
+            return Ok(facts);
+        }
         if file.exists() && !self.which.is_given() {
             if xray::is_picture(file) {
                 return xray::about_image(file);

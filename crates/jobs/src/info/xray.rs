@@ -1,6 +1,6 @@
 //! Contents of X-ray images and of files of views.
 
-use super::{Facts, of_values};
+use super::{Facts, of_values, pyramid};
 use crate::error::Result;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -19,7 +19,8 @@ pub(super) fn about_image(file: &Path) -> Result<Facts> {
     facts.put("columns", image.dims[0]);
     facts.put("rows", image.dims[1]);
     facts.put("frames", image.frames);
-    facts.put("pixel_mm", image.pixel_size.map_or(Value::Null, |size| json!(size)));
+    let size = image.pixel_size.or_else(|| pyramid::pixel_size(file));
+    facts.put("pixel_mm", size.map_or(Value::Null, |size| json!(size)));
     facts.strange(&image.oddities);
     facts.add(of_values(&image.values, "pixels_not_finite").0);
     Ok(facts)

@@ -188,10 +188,9 @@ impl DistributedOptions {
     /// Options that have no meaning without that, or are out of range.
     pub fn chosen(&self) -> Result<Option<Distributed>> {
         let Some(kind) = self.distributed.kind() else {
+            // No kind has them: the message names those that do.
+            self.distributed.check_used(&[])?;
             let given = [
-                ("halo", self.distributed.has("halo")),
-                ("chunk", self.distributed.has("chunk")),
-                ("streams", self.distributed.has("streams")),
                 ("device_memory", self.memory.has("device_memory")),
                 ("host_memory", self.memory.has("host_memory")),
                 ("fixed_channel", self.fixed_channel.is_some()),

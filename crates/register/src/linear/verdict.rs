@@ -43,6 +43,19 @@ fn exceed([edges, information]: [f64; 2], than: [f64; 2]) -> bool {
     edges > than[0] && information > than[1]
 }
 
+/// The smallest and the largest scaling along any direction, of a slice within its plane.
+fn scalings(transform: &Affine, flat: bool) -> [f64; 2] {
+    let stretch = transform.matrix.svd(false, false).singular_values;
+    let mut lengths: Vec<f64> = stretch.iter().copied().collect();
+    if flat {
+        // The direction across the slice keeps its length.
+        lengths.sort_by(|a, b| b.ln().abs().total_cmp(&a.ln().abs()));
+        lengths.truncate(2);
+    }
+    let ends: [fn(f64, f64) -> f64; 2] = [f64::min, f64::max];
+    ends.map(|end| lengths.iter().copied().fold(f64::NAN, end))
+}
+
 /// Checks everything and sums it up.
 pub(super) fn judge(f: &Findings) -> Verdict {
     let mut checks = Vec::new();
@@ -79,25 +92,19 @@ pub(super) fn judge(f: &Findings) -> Verdict {
     }
     let overlap = Check::at_least("overlap of the fields of view", f.field_overlap, AFFINE.overlap);
     checks.push(overlap.or(Remedy::NearerStart));
-    let stretch = f.transform.matrix.svd(false, false).singular_values;
-    let used = if f.model.flat { 2 } else { 3 };
-    let mut lengths: Vec<f64> = stretch.iter().copied().collect();
-    // In 2D the direction across the slice keeps its length and is not of interest.
-    lengths.sort_by(|a, b| (b.ln().abs()).total_cmp(&a.ln().abs()));
     let between = |name: &str, value: f64, (low, high): (f64, f64)| {
         let passed = value >= low && value <= high;
         Check::new(name, value, format!("between {low} and {high}"), passed)
             .or(Remedy::FewerFreedoms)
     };
-    for (name, value) in [
-        ("largest scaling", lengths.iter().take(used).copied().fold(1.0, f64::max)),
-        ("smallest scaling", lengths.iter().take(used).copied().fold(1.0, f64::min)),
-    ] {
+    let [smallest, largest] = scalings(&f.transform, f.model.flat);
+    for (name, value) in [("largest scaling", largest), ("smallest scaling", smallest)] {
         checks.push(between(name, value, AFFINE.lengths));
     }
     let determinant = f.transform.determinant();
-    let name = "volume scaling (determinant; negative for a reflection)";
-    checks.push(between(name, determinant, AFFINE.volumes));
+    let scaled = if f.model.flat { "area" } else { "volume" };
+    let name = format!("{scaled} scaling (determinant; negative for a reflection)");
+    checks.push(between(&name, determinant, AFFINE.volumes));
     let transform = Transform::Affine(f.transform);
     let error = transform
         .inverse()
@@ -127,10 +134,35 @@ pub(super) fn judge(f: &Findings) -> Verdict {
         remarks.push("the headers alone align the images better than this result".into());
     }
     if f.sampled_overlap < 0.5 {
+        let what = if f.model.flat { "pixels" } else { "voxels" };
         remarks.push(text!(
-            "only {:.0} % of the smaller image's voxels count towards the cost",
+            "only {:.0} % of the smaller image's {what} count towards the cost",
             f.sampled_overlap * 100.0
         ));
     }
     Verdict::new(checks, remarks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use voxalign_image::Matrix3;
+
+    #[test]
+    fn scalings_of_slices_are_those_within_the_plane() {
+        let (s, c) = 0.4f64.sin_cos();
+        let turn = Matrix3::new(c, -s, 0.0, s, c, 0.0, 0.0, 0.0, 1.0);
+        let of = |x: f64, y: f64, flat: bool| {
+            let matrix = turn * Matrix3::from_diagonal(&Vector3::new(x, y, 1.0));
+            scalings(&Affine::new(matrix, Vector3::zeros()), flat)
+        };
+        for (found, expected) in [
+            (of(0.8, 0.9, true), [0.8, 0.9]),
+            (of(0.8, 0.9, false), [0.8, 1.0]),
+            (of(1.2, 1.1, true), [1.1, 1.2]),
+            (of(1.2, 1.1, false), [1.0, 1.2]),
+        ] {
+            assert!((0..2).all(|i| (found[i] - expected[i]).abs() < 1e-12), "{found:?}");
+        }
+    }
 }

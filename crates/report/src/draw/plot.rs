@@ -119,7 +119,7 @@ impl Plot {
         let Area { left, right, top, bottom } = *area;
         let title = |svg: &mut Svg, [from, to]: [f64; 2], name: &str, note: &str| {
             // Names that do not fit are cut, and left out where nothing of them would be told.
-            let room = ((to - from) / LETTER) as usize;
+            let room = room(to - from);
             let short: String = name.chars().take(room).collect();
             let x = (from + to) / 2.0;
             if room >= name.chars().count().min(3) {
@@ -204,13 +204,21 @@ impl Plot {
     }
 }
 
+/// How many letters fit into a width.
+fn room(width: f64) -> usize {
+    (width / LETTER) as usize
+}
+
 /// Plots side by side in one SVG of about this size, each with its own axes and title; the labels of the first one's axes
 /// are those of all. None where no plot has a point.
 #[must_use]
 pub fn beside(id: &str, what: &str, plots: &[Plot], [width, height]: [f64; 2]) -> Option<String> {
     let first = plots.first()?;
     let each = ((width - LEFT + GAP) / plots.len() as f64 - GAP).max(GAP / 2.0);
-    let whole = LEFT + plots.len() as f64 * (each + GAP) - GAP + RIGHT;
+    // The title of the last one may be wider than its plot.
+    let title = plots.last().map_or(0, |plot| plot.title[0].chars().count().min(room(each + GAP)));
+    let right = RIGHT.max((LETTER * title as f64 - each) / 2.0);
+    let whole = LEFT + plots.len() as f64 * (each + GAP) - GAP + right;
     let mut svg = Svg::new(id, [whole, height], what);
     let (top, bottom) = (first.top(), height - BOTTOM);
     let mut any = false;
@@ -219,7 +227,7 @@ pub fn beside(id: &str, what: &str, plots: &[Plot], [width, height]: [f64; 2]) -
         let area = Area { left, right: left + each, top, bottom };
         any |= plot.draw(&mut svg, &area).is_some();
     }
-    first.labels(&mut svg, &Area { left: LEFT, right: whole - RIGHT, top, bottom }, false);
+    first.labels(&mut svg, &Area { left: LEFT, right: whole - right, top, bottom }, false);
     any.then(|| svg.finish())
 }
 
@@ -359,9 +367,20 @@ mod tests {
         let svg = beside("a", "b", &[one.clone(), void.clone()], [900.0, 300.0]).unwrap();
         is_sound(&svg);
         assert_eq!([svg.matches("class=\"panel\"").count(), svg.matches("age &").count()], [2; 2]);
-        let many = beside("a", "b", &vec![one; 40], [900.0, 300.0]).unwrap();
+        let many = beside("a", "b", &vec![one.clone(); 40], [900.0, 300.0]).unwrap();
         assert!(many.contains("viewBox=\"0 0 3") && many.matches("class=\"panel\"").count() == 40);
         assert_eq!(beside("a", "b", &[void], [900.0, 300.0]), None);
+        // The last of nine titles is within the drawing.
+        let titled = Plot { title: ["0.0025 mm".to_owned(), String::new()], ..one };
+        let svg = beside("a", "b", &vec![titled; 9], [960.0, 320.0]).unwrap();
+        let after = |part: &str, mark: &str| {
+            let number = part.split(mark).nth(1).unwrap();
+            number.split(['"', ' ']).next().unwrap().parse::<f64>().unwrap()
+        };
+        let width = after(&svg, "viewBox=\"0 0 ");
+        let last = svg.rsplit("class=\"name\"").next().unwrap();
+        assert!(last.contains(">0.0025 mm<"), "{last}");
+        assert!(after(last, "x=\"") + 4.5 * LETTER <= width + 0.5, "{width} {last}");
         assert_eq!(beside("a", "b", &[], [900.0, 300.0]), None);
     }
 }

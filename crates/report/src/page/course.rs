@@ -10,8 +10,12 @@ use voxalign_register::search::StageRecord;
 /// The least range of the axis of a stage, as a fraction of the range of all stages together.
 const LEAST_RANGE: f64 = 0.05;
 
-/// The course of a search by a cost of this name.
-pub(crate) fn search(stages: &[StageRecord], cost: Option<&serde_json::Value>) -> Section {
+/// The course of a search by a cost of this name; `flat` where images are of two dimensions.
+pub(crate) fn search(
+    stages: &[StageRecord],
+    cost: Option<&serde_json::Value>,
+    flat: bool,
+) -> Section {
     let mut names: Vec<&str> = stages.iter().map(|s| &*s.cost).filter(|c| !c.is_empty()).collect();
     names.dedup();
     let cost = match (names.len() > 1, cost.and_then(|c| c.as_str())) {
@@ -22,7 +26,7 @@ pub(crate) fn search(stages: &[StageRecord], cost: Option<&serde_json::Value>) -
     let or =
         |html: String, none: &str| if html.is_empty() { format!("<p>{none}</p>") } else { html };
     let chart = or(scroll(costs(stages, &cost)), "No cost was recorded.");
-    let table = or(super::affine::stages::table(stages), "There were no stages.");
+    let table = or(super::affine::stages::table(stages, flat), "There were no stages.");
     figure(
         "fig-cost",
         "Cost over evaluations",

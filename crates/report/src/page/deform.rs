@@ -190,7 +190,7 @@ pub(crate) fn render_with(
 pub(crate) fn affine_part(record: &RunRecord) -> Section {
     match record.transform.matrix {
         [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], _] => Section::default(),
-        _ => words::transform(&record.transform, "The affine part"),
+        _ => words::transform(record, "The affine part"),
     }
 }
 

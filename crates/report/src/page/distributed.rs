@@ -2,14 +2,16 @@
 
 use super::html::{Columns, Section, figure};
 use crate::record::RunRecord;
-use crate::record::distributed::{BlockScaleRecord, DistributedRecord, EstimateRecord};
+use crate::record::distributed::{
+    BlockScaleRecord, DistributedRecord, EstimateRecord, PyramidRecord,
+};
 use crate::text::{escape, number, thousands};
 use voxalign_image::memory::amount;
 
 /// The section; nothing where images were registered as wholes.
 pub(crate) fn section(record: &RunRecord) -> Section {
     let Some(spread) = &record.distributed else { return Section::default() };
-    let body = [ranks(spread), images(spread), scales(spread), estimates(spread)].concat();
+    let body = [ranks(spread), images(record, spread), scales(spread), estimates(spread)].concat();
     figure(
         "distributed",
         "Blocks and ranks",
@@ -28,13 +30,14 @@ fn sizes(dims: [usize; 3]) -> String {
 }
 
 fn ranks(spread: &DistributedRecord) -> String {
-    let table = Columns::of(&spread.ranks)
-        .column("Rank", |r| escape(&r.name))
-        .column("Device", |r| escape(&r.device))
-        .column("#Peak memory of its process", |r| {
+    let table = Columns::of(spread.ranks.iter().enumerate())
+        .column("Rank", |(number, _)| number.to_string())
+        .column("Process", |(_, r)| escape(&r.name))
+        .column("Device", |(_, r)| escape(&r.device))
+        .column("#Peak memory of its process", |(_, r)| {
             r.peak_memory_bytes.map_or_else(|| "-".to_owned(), amount)
         })
-        .column("#Peak memory of the device", |r| {
+        .column("#Peak memory of the device", |(_, r)| {
             r.device_peak_bytes.map_or_else(|| "-".to_owned(), amount)
         })
         .html("");
@@ -45,12 +48,21 @@ fn ranks(spread: &DistributedRecord) -> String {
     )
 }
 
-fn images(spread: &DistributedRecord) -> String {
+fn images(record: &RunRecord, spread: &DistributedRecord) -> String {
+    let channels = |image: &&PyramidRecord| {
+        let chosen = record.parameters.get(format!("{}_channel", image.role));
+        match (image.channels, chosen.and_then(serde_json::Value::as_u64)) {
+            (1, _) => "1".to_owned(),
+            (count, Some(chosen)) => format!("{count}, number {chosen}"),
+            // Others have to be chosen from.
+            (count, None) => format!("{count}, as luminance"),
+        }
+    };
     Columns::of(&spread.images)
         .column("Image", |i| escape(&i.role))
         .column("Format", |i| escape(&i.format))
         .column("#Bits", |i| i.bits.to_string())
-        .column("#Channels", |i| i.channels.to_string())
+        .column("#Channels", channels)
         .column("Levels, pixels", |i| {
             i.levels.iter().map(|&dims| sizes(dims)).collect::<Vec<_>>().join(", ")
         })
@@ -75,12 +87,16 @@ fn scales(spread: &DistributedRecord) -> String {
 
 fn estimates(spread: &DistributedRecord) -> String {
     let Some(last) = spread.scales.last() else { return String::new() };
+    let peers = match (spread.ranks.len(), last.peers) {
+        (0 | 1, _) => "",
+        (_, true) => "; ranks read each other\u{2019}s memory",
+        (_, false) => "; ranks do not read each other\u{2019}s memory",
+    };
     let limits = format!(
-        "<p>At full resolution images may take {} of each device and {} of the host for each rank; ranks {} each other\u{2019}s \
-         memory. What each strategy was reckoned to take there:</p>",
+        "<p>At full resolution images may take {} of each device and {} of the host for each rank{peers}. What each strategy was \
+         reckoned to take there:</p>",
         amount(last.device_memory_bytes),
         amount(last.host_memory_bytes),
-        if last.peers { "read" } else { "do not read" },
     );
     let serves = |e: &&EstimateRecord| String::from(if e.serves { "yes" } else { "no" });
     let table = Columns::of(&last.estimates)

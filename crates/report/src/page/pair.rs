@@ -41,7 +41,7 @@ pub(crate) fn difference(studio: &Studio<'_>) -> Result<Section> {
         &(studio.differences()? + &studio.difference_key()),
         "fixed minus moving, in intensities of the fixed image, on the same scale before and after. Each \
          intensity of the moving image was replaced by the median intensity of the fixed image at the same \
-         voxels after alignment, so that images of different contrast can be compared. Good alignment: the \
+         places after alignment, so that images of different contrast can be compared. Good alignment: the \
          picture after registration is dark, without outlines; pairs of blue and orange lines along a border \
          mean a shift across it.",
     ))

@@ -119,6 +119,11 @@ pub(crate) fn cards(record: &RunRecord, mut cards: Vec<Card>) -> Section {
             (None, 0) => String::new(),
             (None, n) => count(n, "thread", "threads"),
         };
+        let ranks = record.distributed.as_ref().map_or(1, |spread| spread.ranks.len());
+        let threads = match ranks {
+            0 | 1 => threads,
+            ranks => format!("{ranks} ranks, {threads} each"),
+        };
         cards.push(Card::new("Registration", seconds(value), threads));
     }
     if let Some(value) = record.peak_memory_bytes {
@@ -282,9 +287,11 @@ fn machine_facts(host: &HostRecord) -> Vec<(&'static str, String)> {
 /// The files read and written.
 fn files(record: &RunRecord) -> String {
     let geometry = |grid: &GridRecord| {
-        let voxels = grid.dims.map(|n| n.to_string()).join(" \u{d7} ");
-        let spacing = grid.spacing_mm.map(number).join(" \u{d7} ");
-        format!("{voxels} voxels<br>{spacing} mm, {}", escape(&grid.orientation))
+        let (axes, name) = if grid.dims[2] == 1 { (2, "pixels") } else { (3, "voxels") };
+        let joined = |all: Vec<String>| all[..axes].join(" \u{d7} ");
+        let sizes = joined(grid.dims.map(|n| n.to_string()).into());
+        let spacing = joined(grid.spacing_mm.map(number).into());
+        format!("{sizes} {name}<br>{spacing} mm, {}", escape(&grid.orientation))
     };
     let read = Columns::of(&record.inputs)
         .column("Role", |input| escape(&title(&input.role)))
@@ -333,8 +340,73 @@ fn command(record: &RunRecord) -> String {
     }
 }
 
-/// A description of the transform, under a heading that is HTML.
-pub(crate) fn transform(record: &TransformRecord, heading: &str) -> Section {
+/// The grid of the fixed image.
+fn fixed_grid(record: &RunRecord) -> Option<&GridRecord> {
+    record.inputs.iter().find(|input| input.role == "fixed")?.grid.as_ref()
+}
+
+/// Whether images are of two dimensions.
+pub(crate) fn is_flat(record: &RunRecord) -> bool {
+    fixed_grid(record).is_some_and(|grid| grid.dims[2] == 1)
+}
+
+/// Whether the fixed image is a section: a single slice across z of the world.
+pub(crate) fn of_section(record: &RunRecord) -> bool {
+    let Some(grid) = fixed_grid(record).filter(|grid| grid.dims[2] == 1) else { return false };
+    let rows = grid.index_to_world;
+    let across = [rows[2][0], rows[2][1], rows[0][2], rows[1][2]];
+    let least = grid.spacing_mm.into_iter().fold(f64::MAX, f64::min);
+    across.iter().all(|v| v.abs() <= 1e-6 * least)
+}
+
+/// A description of the transform of a run, under a heading that is HTML.
+pub(crate) fn transform(run: &RunRecord, heading: &str) -> Section {
+    let record = &run.transform;
+    // Mirrored ones have their parts in space.
+    let flat = of_section(run) && record.determinant > 0.0;
+    let mut rows = if flat { parts_of_section(record) } else { parts(record) };
+    if record.determinant < 0.0 {
+        let why = "left and right are swapped; this is almost never intended";
+        rows.push(["Reflection".to_owned(), outcome(false, "", "yes"), why.to_owned()]);
+    }
+    let rows: Vec<_> = rows.into_iter().map(Vec::from).collect();
+    let (same, others) = match flat {
+        true => ("the same structure", "points"),
+        false => ("the same anatomy", "points and surfaces"),
+    };
+    let mut out = format!(
+        "<p>The transform maps each point of the <strong>{}</strong> to the matching point of the \
+         <strong>{}</strong>: relative to the fixed image, {same} appears in the moving image \
+         shifted, rotated and scaled as below. Images are resampled in this direction; {others} of \
+         the moving image are mapped to the fixed space by the inverse.</p>",
+        escape(&record.from),
+        escape(&record.to)
+    );
+    out += &table("parts", &["Part", "Overall", "In detail"], &rows);
+    let centre = match flat {
+        true => record.centre_mm[..2].iter().map(|&v| number(v)).collect::<Vec<_>>().join(", "),
+        false => record.centre_mm.map(|v| fixed(v, 1)).join(", "),
+    };
+    out += &note(&format!(
+        "Rotations, scales and shears are about the centre ({centre})\u{a0}mm; shears act first, then \
+         scales, then rotations, then the translation."
+    ));
+    out += &html::matrix(true, "Matrix, fixed world to moving world", "matrix", &record.matrix);
+    section("transform", heading, &out)
+}
+
+/// By how much a volume or an area changes, from its factor.
+fn change(factor: f64, of: &str, things: &str, what: &str) -> String {
+    let change = (factor.abs() - 1.0) * 100.0;
+    if change.abs() < 0.005 {
+        return format!("{things} are unchanged");
+    }
+    let way = if change > 0.0 { "larger" } else { "smaller" };
+    format!("{of} is {}\u{a0}% {way} by {what}", fixed(change.abs(), 2))
+}
+
+/// The parts of a transform in space.
+fn parts(record: &TransformRecord) -> Vec<[String; 3]> {
     let all = |values: [f64; 3], decimals| values.map(|v| fixed(v, decimals));
     let [tx, ty, tz] = record.translation_mm;
     let distance = (tx * tx + ty * ty + tz * tz).sqrt();
@@ -342,14 +414,7 @@ pub(crate) fn transform(record: &TransformRecord, heading: &str) -> Section {
         let way = if value < 0.0 { negative } else { positive };
         format!("{}\u{a0}mm {way}", fixed(value.abs(), 2))
     };
-    let change = (record.determinant.abs() - 1.0) * 100.0;
-    let volume = match fixed(change.abs(), 2) {
-        _ if change.abs() < 0.005 => "volumes are unchanged".to_owned(),
-        part => {
-            let way = if change > 0.0 { "larger" } else { "smaller" };
-            format!("the moving anatomy is {part}\u{a0}% {way} by volume")
-        }
-    };
+    let volume = change(record.determinant, "the moving anatomy", "volumes", "volume");
     let ways = [
         way(tx, "to the right", "to the left"),
         way(ty, "to the front", "to the back"),
@@ -364,7 +429,7 @@ pub(crate) fn transform(record: &TransformRecord, heading: &str) -> Section {
     let [xy, xz, yz] = all(record.shear, 4);
     let scale = fixed(record.determinant.abs().cbrt(), 4);
     let shear = record.shear.iter().fold(0.0, |most: f64, v| most.max(v.abs()));
-    let mut rows = vec![
+    vec![
         ["Translation".to_owned(), format!("{}\u{a0}mm", fixed(distance, 2)), ways.join(", ")],
         ["Rotation".to_owned(), format!("{total}\u{b0}"), turned],
         [
@@ -373,26 +438,28 @@ pub(crate) fn transform(record: &TransformRecord, heading: &str) -> Section {
             format!("x {sx}, y {sy}, z {sz}; {volume}"),
         ],
         ["Shear".to_owned(), fixed(shear, 4), format!("xy {xy}, xz {xz}, yz {yz}")],
-    ];
-    if record.determinant < 0.0 {
-        let why = "left and right are swapped; this is almost never intended";
-        rows.push(["Reflection".to_owned(), outcome(false, "", "yes"), why.to_owned()]);
-    }
-    let rows: Vec<_> = rows.into_iter().map(Vec::from).collect();
-    let mut out = format!(
-        "<p>The transform maps each point of the <strong>{}</strong> to the matching point of the \
-         <strong>{}</strong>: relative to the fixed image, the same anatomy appears in the moving image \
-         shifted, rotated and scaled as below. Images are resampled in this direction; points and surfaces of \
-         the moving image are mapped to the fixed space by the inverse.</p>",
-        escape(&record.from),
-        escape(&record.to)
-    );
-    out += &table("parts", &["Part", "Overall", "In detail"], &rows);
-    let centre = record.centre_mm.map(|v| fixed(v, 1)).join(", ");
-    out += &note(&format!(
-        "Rotations, scales and shears are about the centre ({centre})\u{a0}mm; shears act first, then \
-         scales, then rotations, then the translation."
-    ));
-    out += &html::matrix(true, "Matrix, fixed world to moving world", "matrix", &record.matrix);
-    section("transform", heading, &out)
+    ]
+}
+
+/// The parts of a transform within the plane of sections, which may be of some millimetres.
+fn parts_of_section(record: &TransformRecord) -> Vec<[String; 3]> {
+    let [x, y, _] = record.translation_mm;
+    let [sx, sy, _] = record.scale.map(|v| fixed(v, 4));
+    let [_, _, turn] = record.rotation_degrees.map(|v| fixed(v, 2));
+    let area = change(record.determinant, "the moving section", "areas", "area");
+    let shear = fixed(record.shear[0], 4);
+    vec![
+        [
+            "Translation".to_owned(),
+            format!("{}\u{a0}mm", number(x.hypot(y))),
+            format!("x {}\u{a0}mm, y {}\u{a0}mm", number(x), number(y)),
+        ],
+        ["Rotation".to_owned(), format!("{turn}\u{b0}"), "in the plane, from x to y".to_owned()],
+        [
+            "Scale".to_owned(),
+            format!("\u{d7}\u{a0}{}", fixed(record.determinant.abs().sqrt(), 4)),
+            format!("x {sx}, y {sy}; {area}"),
+        ],
+        ["Shear".to_owned(), shear.clone(), format!("xy {shear}")],
+    ]
 }

@@ -24,7 +24,7 @@ pub struct DistributedRecord {
 /// A rank: a process, or a thread of one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RankRecord {
-    /// Its name, such as `rank 1 on node7`.
+    /// Where it is, such as `Open MPI 5.0 on node7`.
     pub name: String,
     /// Its device.
     pub device: String,

@@ -5,7 +5,8 @@ use voxalign_image::{Affine, AffineParameters, Grid, LabelMap, Matrix3, Vector3,
 use voxalign_register::Verdict;
 use voxalign_register::search::{StageRecord, TracePoint};
 use voxalign_report::{
-    AffineReport, Figure, Images, InputRecord, RunRecord, TransformRecord, When, affine,
+    AffineReport, BlockScaleRecord, DistributedRecord, Figure, Images, InputRecord, PyramidRecord,
+    RankRecord, RunRecord, TransformRecord, When, affine,
 };
 
 /// A head of nested ellipsoids, moved by a transform.
@@ -279,4 +280,53 @@ fn page_images(grid: &Grid, labels: bool) -> usize {
     // An image of one slice has no mosaic.
     let (planes, mosaic) = if grid.is_2d() { (1, 0) } else { (3, 12) };
     planes * (3 + 2 * 3 + if labels { 2 } else { 0 } + 2) + 2 + mosaic
+}
+
+/// Sections are of pixels, areas and two axes, also where ranks registered them together.
+#[test]
+fn sections_have_the_words_of_two_dimensions() {
+    let axes = Matrix3::from_diagonal(&Vector3::new(-0.01, -0.01, 0.01));
+    let grid = Grid::new([90, 70, 1], Affine::new(axes, Vector3::zeros())).unwrap();
+    let image = Volume::from_fn(grid.clone(), |x, y, _| ((x / 9 + y / 7) % 5) as f32 * 30.0);
+    let (s, c) = 0.2f64.sin_cos();
+    let turn = Matrix3::new(1.1 * c, -s, 0.0, 1.1 * s, c, 0.0, 0.0, 0.0, 1.0);
+    let transform = Affine::about(turn, grid.centre(), Vector3::new(0.03, -0.04, 0.0));
+    let mut record = record(&grid, &transform, true);
+    for stage in &mut record.stages {
+        stage.spacing = [0.02, 0.04, 0.01];
+    }
+    record.host.threads = 1;
+    let rank = |name: &str| RankRecord { name: name.to_owned(), ..RankRecord::default() };
+    let image_of = |role: &str, channels| PyramidRecord {
+        role: role.to_owned(),
+        channels,
+        levels: vec![[90, 70, 1]],
+        ..PyramidRecord::default()
+    };
+    record.distributed = Some(DistributedRecord {
+        asked: "peer".to_owned(),
+        ranks: vec![rank("here"), rank("there")],
+        images: vec![image_of("fixed", 3), image_of("moving", 1)],
+        scales: vec![BlockScaleRecord { peers: true, ..BlockScaleRecord::default() }],
+        ..DistributedRecord::default()
+    });
+    let images = Images::new(&image, &image, &image);
+    let page = affine::render(&AffineReport { record: &record, images }).unwrap();
+    for words in [
+        "90 \u{d7} 70 pixels",
+        "x 0.03000\u{a0}mm, y \u{2212}0.04000\u{a0}mm",
+        "11.46\u{b0}",
+        "x 1.1000, y 1.0000; the moving section is 10.00\u{a0}% larger by area",
+        ">0.02000 \u{d7} 0.04000<",
+        "2 ranks, 1 thread each",
+        "ranks read each other",
+        "3, as luminance",
+        "<th scope=\"row\">1</th><td>there</td>",
+    ] {
+        assert!(page.contains(words), "{words}");
+    }
+    for words in ["voxel", "pitch", "to the front", "anatomy", "by volume", "yaw"] {
+        let at = page.find(words).map(|at| page[..at].chars().rev().take(60).collect::<String>());
+        assert!(at.is_none(), "{words} after {at:?}");
+    }
 }

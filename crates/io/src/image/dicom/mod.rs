@@ -72,6 +72,14 @@ pub(crate) fn list(folder: &Path) -> Result<Vec<SeriesInfo>> {
 pub(crate) fn open_folder(path: &Path, options: &ReadOptions) -> Result<DicomImage<'static>> {
     let folder = Folder::read(path)?;
     if folder.files.is_empty() {
+        if crate::pyramid::is_zarr(path) {
+            let remedy = "give it where images are read in blocks, or write it in another format, such as NIfTI";
+            return Err(IoError::malformed(
+                path,
+                "this is a Zarr folder, an image in blocks",
+                remedy,
+            ));
+        }
         let none = |e: IoError| match e {
             IoError::Malformed { path, problem, remedy } => IoError::Malformed {
                 path,

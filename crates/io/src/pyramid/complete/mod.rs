@@ -323,6 +323,16 @@ fn check_apart(info: &PyramidInfo, work: &Path) -> Result<()> {
     Err(IoError::malformed(&info.path, problem, "name a folder elsewhere"))
 }
 
+/// The levels that a [`Completion`] of a file has, without making any.
+///
+/// # Errors
+/// A level whose grid cannot be.
+pub fn all_levels(info: &PyramidInfo, options: &CompleteOptions) -> Result<Vec<Level>> {
+    let mut all = info.clone();
+    add_levels(&mut all, options)?;
+    Ok(all.levels)
+}
+
 /// Adds levels to the last one until it is small.
 fn add_levels(info: &mut PyramidInfo, options: &CompleteOptions) -> Result<()> {
     let deep = info.levels.first().is_some_and(|level| level.dims()[2] > 1);

@@ -3,6 +3,7 @@
 use super::describe;
 use crate::error::{IoError, Result, shorten};
 use crate::image::{DataType, Oddity};
+use crate::pyramid::of_resolution;
 use crate::source::SeekRead;
 use std::path::Path;
 use tiff::decoder::Decoder;
@@ -325,10 +326,7 @@ fn pixel_size(tags: &mut Tags<'_, '_>) -> Option<[f64; 2]> {
         _ => return None,
     };
     let size = [tags.ratio(Tag::XResolution)?, tags.ratio(Tag::YResolution)?].map(|n| unit / n);
-    // One or 72 dots per inch is what programs write that know nothing.
-    let known = |size: f64| [25.4, 10.0, 25.4 / 72.0].iter().all(|none| (size - none).abs() > 1e-9);
-    (size.iter().all(|s| s.is_finite() && *s > 0.0) && size.iter().any(|&s| known(s)))
-        .then_some(size)
+    of_resolution(size)
 }
 
 pub(super) fn wrong(path: &Path, problem: String) -> IoError {

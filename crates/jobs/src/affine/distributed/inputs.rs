@@ -12,13 +12,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use voxalign_compute::comm::Communicator;
 use voxalign_image::Grid;
+use voxalign_io::image::Oddity;
 use voxalign_io::pyramid::{
-    CompleteOptions, Completion, Missing, PyramidFormat, PyramidOptions, PyramidSource,
+    CompleteOptions, Completion, Missing, PixelType, PyramidFormat, PyramidOptions, PyramidSource,
+    all_levels,
 };
 use voxalign_options::{Choice as _, Text, text};
 use voxalign_register::RegisterError;
 use voxalign_register::compare::same_grid;
-use voxalign_register::linear::spread::SpreadInput;
+use voxalign_register::linear::spread::{SpreadInput, check_memory};
 use voxalign_report::{InputRecord, PyramidRecord};
 
 /// A file with its role.
@@ -69,7 +71,40 @@ impl Files {
         if flat != other {
             return Err(RegisterError::Dimensions { fixed: flat, moving: other }.into());
         }
-        Ok(Self { fixed, moving, mask })
+        let files = Self { fixed, moving, mask };
+        if let Some(unlike) = files.one_size() {
+            run.listener.say(Level::Warning, unlike);
+        }
+        Ok(files)
+    }
+
+    /// A warning where one image says how large its pixels are, and the other does not.
+    fn one_size(&self) -> Option<String> {
+        let (known, other) = match [&self.fixed, &self.moving].map(File::knows_size) {
+            [true, false] => (&self.fixed, &self.moving),
+            [false, true] => (&self.moving, &self.fixed),
+            [true, true] | [false, false] => return None,
+        };
+        // Without the noise of rounding.
+        let size = (known.grid().spacing()[0] * 1e9).round() / 1e9;
+        Some(format!(
+            "pixels of '{}' are {size} mm by its file, and '{}' does not say how large its pixels are, so that 1 mm is assumed: the scales \
+             of the images hardly agree; write the pixel size into that file (the resolution of a TIFF, or the scale of an OME-Zarr)",
+            known.source.path().display(),
+            other.source.path().display(),
+        ))
+    }
+
+    /// Refuses too little memory of devices before anything is made or searched; `ranks` where their number is known.
+    pub(super) fn check_memory(&self, run: &Blockwise<'_>, ranks: Option<usize>) -> Result<()> {
+        let options = run.options(run.job.method.usual(false)?)?;
+        let grids = |file: &File| -> Result<Vec<Grid>> {
+            let levels = all_levels(file.source.info(), &CompleteOptions::default())?;
+            Ok(levels.into_iter().map(|level| level.grid).collect())
+        };
+        let [fixed, moving] = [grids(&self.fixed)?, grids(&self.moving)?];
+        let wide = self.moving.source.info().pixel_type == PixelType::U16;
+        Ok(check_memory(ranks, [&fixed, &moving], wide, &options)?)
     }
 
     fn all(&self) -> impl Iterator<Item = &File> {
@@ -146,6 +181,7 @@ impl Files {
         Ok(Images {
             fixed: Blocks::new(Arc::clone(fixed)).within(mask),
             moving: Blocks::new(Arc::clone(moving)),
+            one_size: self.one_size(),
             made,
             folders,
         })
@@ -155,6 +191,10 @@ impl Files {
 impl File {
     fn grid(&self) -> &Grid {
         &self.source.levels()[0].grid
+    }
+
+    fn knows_size(&self) -> bool {
+        self.source.info().pixel_size_known
     }
 }
 
@@ -174,6 +214,8 @@ fn pyramid(file: &File, whole: &dyn PyramidSource, made: usize) -> PyramidRecord
 pub(super) struct Images {
     fixed: Blocks,
     moving: Blocks,
+    /// What is to be said where one image alone says how large its pixels are.
+    one_size: Option<String>,
     made: Vec<PyramidRecord>,
     /// Those of levels that were made.
     folders: Vec<PathBuf>,
@@ -208,14 +250,17 @@ impl Images {
         self.made.clone()
     }
 
-    /// What the reader of the result should know of the files.
+    /// What the reader of the result should know of the files. That colours became luminance was said as they were opened, and is among the
+    /// channels of the report.
     pub(super) fn remarks(&self) -> Vec<Text> {
         let of = |role: &str, image: &Blocks| -> Vec<Text> {
             let info = image.source().info();
-            let odd = info.oddities.iter().filter(|o| !o.is_normal_geometry());
+            let usual = |o: &&Oddity| o.is_normal_geometry() || matches!(o, Oddity::Colour(_));
+            let odd = info.oddities.iter().filter(|o| !usual(o));
             odd.map(|o| text!("the file of the {role} image: {o}")).collect()
         };
-        [of("fixed", &self.fixed), of("moving", &self.moving)].concat()
+        let one_size = self.one_size.iter().cloned().map(Text::from).collect();
+        [one_size, of("fixed", &self.fixed), of("moving", &self.moving)].concat()
     }
 
     /// Removes the levels that were made, unless they were asked for.

@@ -9,7 +9,7 @@ mod warped;
 
 use super::{Job, Registered, scored};
 use crate::error::{Error, Result};
-use crate::listener::Listener;
+use crate::listener::{Level, Listener};
 use crate::machine::Machine;
 use crate::options::{Distributed, InitChoice, Product};
 use crate::pair::{Distances, Pair, landmark_remarks, score_figures};
@@ -131,6 +131,7 @@ impl Blockwise<'_> {
     /// What it would read and write.
     pub(super) fn plan(&self) -> Result<Plan> {
         let files = Files::open(self)?;
+        files.check_memory(self, None)?;
         let run = self.job.as_run(self.caller, self.listener);
         let others: Vec<_> = self.files().into_iter().filter(|i| !i.is_image()).collect();
         let mut plan = run.plan(&others, &outputs(files.warped()))?;
@@ -162,6 +163,8 @@ impl Blockwise<'_> {
             clock.add("device", machine.seconds);
         }
         let files = world.agree(Files::open(self))?;
+        let count = world.size().max(team.devices().len());
+        world.agree(files.check_memory(self, Some(count)))?;
         let staged = match world.is_first() {
             true => Staged::new(&job.output, listener).map(Some),
             false => Ok(None),
@@ -182,6 +185,7 @@ impl Blockwise<'_> {
         run.say_grids(&grids);
         let found = self.found(team, &images, options)?;
         clock.lap("register");
+        listener.say(Level::Normal, record::in_words(count, &found.result));
         let (shown, writer) = self.shown(machine, world, &images, &found.result)?;
         clock.lap("resample");
 
@@ -214,7 +218,14 @@ impl Blockwise<'_> {
         clock.lap("write");
 
         let Found { result: spread, options } = found;
-        let mut record = super::record::record(job, &run, machine, &options, &result, outside);
+        let mut record = super::record::record(
+            job,
+            &run,
+            machine,
+            &options,
+            (&result, grids[0].is_2d()),
+            outside,
+        );
         record.inputs = files.records(self)?;
         record.inputs.extend(run.inputs(&self.others())?);
         clock.lap("checksums");

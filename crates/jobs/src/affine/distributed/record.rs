@@ -26,14 +26,29 @@ pub(super) fn ranks(world: &Communicator, devices: &[AnyDevice]) -> Result<Vec<R
         device_peak_bytes: device.memory().peak,
     };
     if world.size() == 1 {
-        let named = |(k, device)| of(format!("rank {k}, a thread of one process"), device);
+        let thread = |device| of("a thread of one process".to_owned(), device);
         return Ok(match devices {
             [one] => vec![of(world.name(), one)],
-            all => all.iter().enumerate().map(named).collect(),
+            all => all.iter().map(thread).collect(),
         });
     }
     let own: Vec<_> = devices.iter().take(1).map(|device| of(world.name(), device)).collect();
     Ok(all_told(world, &own)?.concat())
+}
+
+/// How many ranks there were, and what they did, in a line.
+pub(super) fn in_words(ranks: usize, spread: &SpreadResult) -> String {
+    let mut names: Vec<_> = spread.scales.iter().map(|scale| scale.strategy.name()).collect();
+    names.dedup();
+    said(ranks, &names)
+}
+
+fn said(ranks: usize, strategies: &[&str]) -> String {
+    let ranks = if ranks == 1 { "1 rank".to_owned() } else { format!("{ranks} ranks") };
+    match strategies {
+        [one] => format!("{ranks}, strategy {one}"),
+        all => format!("{ranks}, strategies from coarse to fine: {}", all.join(", ")),
+    }
 }
 
 /// The record.
@@ -97,4 +112,16 @@ pub(super) fn add_parameters(record: &mut RunRecord, job: &Job, kind: Distribute
     add("moving_window", json!(how.moving_window.map(|w| w.0)));
     add("missing", json!(how.missing.map_or("error", Choice::name)));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::said;
+
+    #[test]
+    fn ranks_and_strategies_are_one_line() {
+        assert_eq!(said(1, &["stream"]), "1 rank, strategy stream");
+        let said = said(2, &["replicate", "peer"]);
+        assert_eq!(said, "2 ranks, strategies from coarse to fine: replicate, peer");
+    }
 }

@@ -22,5 +22,6 @@ mod tests;
 
 pub use objective::SpreadObjective;
 pub use options::{Placement, SpreadMemory, SpreadOptions, SpreadResult, SpreadScale};
+pub use placed::check_memory;
 pub use register::{CoarseImages, SpreadInput, coarse_images, register_spread};
 pub use source::{ImageBlocks, PixelBlock};

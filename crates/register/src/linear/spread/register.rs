@@ -79,6 +79,8 @@ pub fn register_spread<D: Device>(
             "give mi or nmi",
         ));
     };
+    let scales = [fixed.scales(), moving.scales()];
+    placed::check_memory(Some(ranks.size()), scales, moving.is_wide(), options)?;
     let plan = scales::plan(fixed.scales(), moving.scales());
     let whole = match ranks.is_first() {
         true => Some(whole(device, input, plan.whole, &options.affine, progress)),

@@ -195,6 +195,12 @@ fn sections_are_aligned_and_the_bits_do_not_depend_on_ranks() {
         for (rank, found) in run(&images, ranks, &options(strategy)).into_iter().enumerate() {
             assert_eq!(found.transform, alone.transform, "{strategy:?} {rank}");
             assert_eq!(found.costs, alone.costs);
+            let scale = &found.scales[1];
+            let mut peer = scale.estimates.iter();
+            let peer = peer.find(|e| matches!(e.strategy, StrategyKind::Peer(_))).unwrap();
+            // As where the strategy is chosen; what is streamed had little memory.
+            assert_eq!(scale.machine.peers, ranks > 1);
+            assert_eq!(peer.serves, strategy != StrategyKind::Streamed);
             assert_eq!(found.whole.is_some(), rank == 0);
             let samples = |r: &SpreadResult| r.scales.iter().map(|s| s.traffic.samples).collect();
             let all: [Vec<u64>; 2] = [samples(&found), samples(&alone)];
@@ -316,6 +322,15 @@ fn what_cannot_be_is_refused() {
     for (bytes, part) in [(1000, "give at least"), (300_000, "this strategy needs")] {
         let memory = SpreadMemory { device: Some(bytes), host: None };
         refused(SpreadInput { fixed, moving }, &SpreadOptions { memory, ..usual.clone() }, part);
+    }
+    // Before anything is searched: of 1.7 and 1.6 million pixels, for one rank, for two, and for any number of them.
+    let scales = [&fixed.grids[..], &moving.grids[..]];
+    let fits = |ranks: Option<usize>, bytes: u64| {
+        let memory = SpreadMemory { device: Some(bytes), host: None };
+        check_memory(ranks, scales, false, &SpreadOptions { memory, ..usual.clone() }).is_ok()
+    };
+    for (ranks, least) in [(Some(1), 3_305_000), (Some(2), 2_465_000), (None, 1_625_000)] {
+        assert!(fits(ranks, least) && !fits(ranks, least - 1), "{ranks:?}");
     }
 }
 

@@ -42,7 +42,7 @@ pub struct Machine {
     pub device_memory: u64,
     /// Memory of the host that images of one rank may take, bytes: the least of all ranks.
     pub host_memory: u64,
-    /// Whether ranks read each other's memory; not tried, and false, where a strategy was given.
+    /// Whether ranks read each other's memory; of a single one, which has no others, false.
     pub peers: bool,
     /// Whether devices have memory of their own, apart from the host's.
     pub apart: bool,
@@ -149,7 +149,9 @@ fn estimate(
     } else {
         found.device_bytes + found.host_bytes <= machine.device_memory
     };
-    found.serves = fits && (machine.peers || !matches!(kind, StrategyKind::Peer(_)));
+    // A single rank has all pixels itself.
+    let reached = machine.peers || machine.ranks == 1;
+    found.serves = fits && (reached || !matches!(kind, StrategyKind::Peer(_)));
     Ok(found)
 }
 
@@ -223,6 +225,11 @@ mod tests {
         assert_eq!(best(&short, n, 90.0), "stream");
         assert_eq!(best(&machine(2, image / 4), n, 30.0), "stream");
         assert_eq!(best(&machine(1, image / 4), n, 0.0), "stream");
+        // A single rank needs no others.
+        let single = Machine { peers: false, ..machine(1, 3 * image) };
+        let how = (Halo::default(), BlockRule::default(), &ListOptions::default());
+        let all = estimates(&single, [[n, n, 1]; 2], 1, &turned(n, 0.0), how).unwrap();
+        assert!(all.iter().all(|e| e.serves || matches!(e.strategy, StrategyKind::List(_))));
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub fn render(report: &AffineReport<'_>) -> Result<String> {
     let all =
         [Figure::LabelOverlap, Figure::Overlap, Figure::Cost, Figure::Ncc, Figure::Mi, Figure::Nmi];
     let mut page = Page::on(record, words::highlights(record, &all, 4));
-    page.add("Transform", words::transform(&record.transform, "The transform"));
+    page.add("Transform", words::transform(record, "The transform"));
     page.add("Compare", comparison(&studio.planes, &FIXED_AND_MOVING));
     pair::slices(
         &mut page,
@@ -67,12 +67,13 @@ pub fn render(report: &AffineReport<'_>) -> Result<String> {
         "Joint histograms",
         &studio.histograms()?,
         "how often each fixed intensity (to the right) coincides with each moving intensity (up), on a \
-         logarithmic scale from dark (never) to light (often), over a regular lattice of voxels. Good \
+         logarithmic scale from dark (never) to light (often), over a regular lattice of points. Good \
          alignment: narrow ridges and spots; a blurred cloud, or bands along both axes, means that different \
          tissues overlap.",
     );
     page.add("Evidence", evidence::section(record));
-    page.add("Cost", course::search(&record.stages, record.parameters.get("cost")));
+    let cost = record.parameters.get("cost");
+    page.add("Cost", course::search(&record.stages, cost, words::is_flat(record)));
     page.add("", stages::choice(record));
     page.add("Blocks and ranks", distributed::section(record));
     page.add("", words::landmarks(record));

@@ -5,13 +5,15 @@ use crate::record::{Figure, RunRecord};
 use crate::text::{escape, fixed, number, seconds, thousands};
 use voxalign_register::search::StageRecord;
 
-/// The stages, one a row.
-pub(crate) fn table(stages: &[StageRecord]) -> String {
+/// The stages, one a row; `flat` where images are of two dimensions.
+pub(crate) fn table(stages: &[StageRecord], flat: bool) -> String {
     // Not all costs have histograms.
     let binned = stages.iter().any(|s| s.bins > 0);
     let costs = stages.windows(2).any(|s| s[0].cost != s[1].cost);
     let spacing = |s: &&StageRecord| match s.spacing {
         [x, y, z] if (x - y).abs() + (y - z).abs() < 1e-6 => number(x),
+        [x, y, _] if flat && (x - y).abs() < 1e-6 => number(x),
+        [x, y, _] if flat => [x, y].map(number).join(" \u{d7} "),
         all => all.map(number).join(" \u{d7} "),
     };
     let dof = |s: &StageRecord| s.dof.iter().map(ToString::to_string).collect::<Vec<_>>();

@@ -74,7 +74,7 @@ pub fn render(report: &PoseReport<'_>) -> Result<String> {
     }
     page.add("Landscape", landscape(record));
     let similarity = record.parameters.get("similarity").or_else(|| record.parameters.get("cost"));
-    page.add("Cost", search(&record.stages, similarity));
+    page.add("Cost", search(&record.stages, similarity, false));
     page.add("Geometry", geometry(record));
     let images = match record.views.len() {
         1 => "one X-ray image".to_owned(),
