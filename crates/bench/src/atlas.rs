@@ -58,7 +58,7 @@ pub(crate) struct AtlasBenchArgs {
 pub(super) fn run(args: &AtlasBenchArgs, host: &dyn Host) -> Result<()> {
     let usual = |model| AtlasOptions::of(model).matching;
     let options = AtlasOptions {
-        matching: args.matching.matching(usual, &[])?,
+        matching: args.matching.matching(|model| usual(model.unwrap_or_default()), &[])?,
         similarity: args.matching.similarity()?,
         ..AtlasOptions::default()
     };

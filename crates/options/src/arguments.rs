@@ -1,6 +1,6 @@
 //! Declared options as arguments of a command line.
 
-use crate::given::{Declared, Values};
+use crate::given::{AUTO, Declared, Values};
 use crate::{Choice, Chosen, Given, Parameters, UseOf};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::{Error, ErrorKind};
@@ -88,10 +88,16 @@ impl<K: Choice, U: UseOf<K>> Args for Chosen<K, U> {
     fn augment_args(command: Command) -> Command {
         let heading = if U::HEADING.is_empty() { K::HEADING } else { U::HEADING };
         let help = if U::HELP.is_empty() { K::HELP } else { U::HELP };
-        let default = U::default_in_words().or_else(|| Some(U::usual()?.name().to_owned()));
+        let usual = || if U::AUTO.is_empty() { U::usual().map(|k| k.name()) } else { Some(AUTO) };
+        let default = U::default_in_words().or_else(|| Some(usual()?.to_owned()));
         let default = default.map_or_else(String::new, |words| format!(" [default: {words}]"));
+        let auto = (!U::AUTO.is_empty()).then(|| PossibleValue::new(AUTO).help(U::AUTO));
         let known = Self::kinds().map(|k| PossibleValue::new(k.name()).help(k.summary()));
-        let parse = |name: String| K::named(&name).ok_or_else(|| format!("'{name}' is not known"));
+        let known = auto.into_iter().chain(known);
+        let parse = |name: String| match K::named(&name) {
+            None if name != AUTO => Err(format!("'{name}' is not known")),
+            kind => Ok(kind),
+        };
         let mut kind = Arg::new(Self::option())
             .long(typed(Self::option()))
             .help(format!("{help}{default}"))
@@ -114,9 +120,9 @@ impl<K: Choice, U: UseOf<K>> Args for Chosen<K, U> {
 
 impl<K: Choice, U: UseOf<K>> FromArgMatches for Chosen<K, U> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        let kind = matches.try_get_one::<K>(Self::option());
+        let kind = matches.try_get_one::<Option<K>>(Self::option());
         let kind = kind.map_err(|e| Error::raw(ErrorKind::InvalidValue, e.to_string()))?.copied();
-        Ok(Self::new(kind, values(Self::declared(), matches)))
+        Ok(Self::new(kind.flatten(), values(Self::declared(), matches)))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {

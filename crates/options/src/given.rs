@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Formatter};
 use std::marker::PhantomData;
 
+/// The word for a kind that is chosen by what it is for.
+pub(crate) const AUTO: &str = "auto";
+
 /// How declared options are said in one place, such as a job; whatever is not said otherwise is as it is declared.
 pub trait UseOf<T>: 'static {
     /// The option by which a kind is chosen; empty for [`Choice::OPTION`].
@@ -19,6 +22,9 @@ pub trait UseOf<T>: 'static {
     const HELP: &'static str = "";
     /// The heading under which all are listed; empty for that which is declared.
     const HEADING: &'static str = "";
+
+    /// What becomes of it where none is chosen, which is said as `auto` as well; empty where that is always the same kind.
+    const AUTO: &'static str = "";
 
     /// Whether a kind can be chosen.
     fn serves(kind: &T) -> bool {
@@ -384,6 +390,10 @@ impl<'de, K: Choice, U: UseOf<K>> Deserialize<'de> for Chosen<K, U> {
                 return take(&mut values, &declared, key, value);
             }
             let name = value.as_str().ok_or("give a name")?;
+            if name == AUTO && !U::AUTO.is_empty() {
+                kind = None;
+                return Ok(true);
+            }
             kind = Self::kinds().find(|kind| kind.name() == name).copied();
             let known = || Self::kinds().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
             kind.map(|_| true).ok_or_else(|| format!("'{name}' is not one of {}", known()))

@@ -487,7 +487,8 @@ impl crate::Job for Job {
             marks: Vec::new(),
             record: Default::default(),
         };
-        let course = Course { machine, run, similarity, deformer: &matching };
+        let course =
+            Course { machine, run, similarity: Some(similarity), deformer: &|_| &matching };
         course.run(read.with(inputs), &mut task)
     }
 }

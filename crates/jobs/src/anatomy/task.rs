@@ -25,6 +25,7 @@ use voxalign_register::compare::distances_to;
 use voxalign_register::diffeo::{Matching, Preparation};
 use voxalign_register::limits::ANATOMY;
 use voxalign_register::resample::MovingImage;
+use voxalign_register::similarity::Similarity;
 use voxalign_register::{Check, Choice, Remedy, Verdict};
 use voxalign_report::anatomy::render;
 use voxalign_report::deform::DeformReport;
@@ -76,7 +77,7 @@ pub(super) struct OfAnatomies<'a> {
 }
 
 impl Task for OfAnatomies<'_> {
-    fn parameters(&self, outside: f32) -> Value {
+    fn parameters(&self, outside: f32, _: Similarity) -> Value {
         let (job, preparation) = (self.job, self.preparation);
         let mut all = json!({
             "affine": job.start().to_string(),

@@ -199,7 +199,9 @@ impl Job {
         let affine =
             align.map(|(dof, _)| AffineOptions { dof, similarity, ..AffineOptions::default() });
         let mut matching = AtlasOptions {
-            matching: options.matching.matching(options::usual, &[])?,
+            matching: options
+                .matching
+                .matching(|model| options::usual(model.unwrap_or_default()), &[])?,
             similarity: options.matching.similarity()?,
             channels: Vec::new(),
             centre: !options.no_centre,

@@ -432,7 +432,7 @@ impl Options {
             "path_storage",
             "pairs of images: nothing is in half precision of one subject of several",
         )?;
-        self.matching.matching(usual, &[]).map(|_| ())
+        self.matching.matching(|model| usual(model.unwrap_or_default()), &[]).map(|_| ())
     }
 
     /// Refuses what atlases of anatomies do not have.

@@ -20,12 +20,12 @@ use crate::run::{
     self, Clock, Done, Input, Output, RECORD, REPORT, Read, Run, TRANSFORM, TRANSFORM_FSL, WARPED,
 };
 use crate::staged::Staged;
-use serde_json::Value;
+use serde_json::{Value, json};
 use voxalign_image::{Affine, Grid, Transform};
 use voxalign_io::image::{self, DataType};
 use voxalign_io::transform::Geometry;
-use voxalign_options::{OptionError, text};
-use voxalign_register::diffeo::DeformResult;
+use voxalign_options::{Choice, OptionError, Text, text};
+use voxalign_register::diffeo::{DeformResult, Suited};
 use voxalign_register::linear::{AffineResult, Init};
 use voxalign_register::multiscale::ScaleRecord;
 use voxalign_register::resample::MovingImage;
@@ -97,8 +97,8 @@ pub(crate) trait Task<X = ()> {
     /// Who words the verdict.
     const SPEAKER: Speaker = Speaker::Deform;
 
-    /// All parameters that have an effect, for the record.
-    fn parameters(&self, outside: f32) -> Value;
+    /// All parameters that have an effect, for the record; `similarity` is that of the pair.
+    fn parameters(&self, outside: f32, similarity: Similarity) -> Value;
 
     /// All files that are read.
     fn files(&self) -> Vec<Input<'_>>;
@@ -140,14 +140,31 @@ pub(crate) trait Task<X = ()> {
     }
 }
 
+/// Parameters with what the images said of the similarity, where they were asked.
+fn with_suited(mut parameters: Value, suited: Option<&Suited>) -> Value {
+    if let (Some(all), Some(suited)) = (parameters.as_object_mut(), suited) {
+        let relation = suited.relation.map(|r| json!({"line": r.line, "any": r.any}));
+        let chosen = json!({"by": "images", "because": suited.words(), "relation": relation});
+        all.insert("similarity_chosen".to_owned(), chosen);
+    }
+    parameters
+}
+
+/// What is worth saying of the choice of a similarity: that it is not the one that most images take.
+fn remark_on(suited: &Suited) -> Option<Text> {
+    let is_usual = suited.similarity == Similarity::LNCC;
+    let (name, why) = (suited.similarity.name(), suited.words());
+    (!is_usual).then(|| text!("compared by {} ({}); `similarity` chooses another", name, why))
+}
+
 /// Registration method.
 pub(crate) struct Course<'a, D> {
     pub(crate) machine: &'a Machine,
     pub(crate) run: Run<'a>,
-    /// The similarity of the pair.
-    pub(crate) similarity: Similarity,
-    /// What deforms.
-    pub(crate) deformer: &'a D,
+    /// The similarity of the pair; none where the images decide.
+    pub(crate) similarity: Option<Similarity>,
+    /// What deforms images that are compared by a similarity.
+    pub(crate) deformer: &'a dyn Fn(&Similarity) -> &'a D,
 }
 
 impl<D: Deformer> Course<'_, D> {
@@ -157,7 +174,7 @@ impl<D: Deformer> Course<'_, D> {
         read: Read<Inputs>,
         task: &mut T,
     ) -> Result<Done<RunRecord>> {
-        let Self { machine, run, deformer, .. } = self;
+        let Self { machine, run, .. } = self;
         let (device, listener, caller) = (&machine.device, run.listener, run.caller);
         let mut clock = run.clock(machine, &read);
         let Read { mut inputs, records: input_records, .. } = read;
@@ -170,14 +187,21 @@ impl<D: Deformer> Course<'_, D> {
         let AffinePart { start, found, rival, seen, mirrored } =
             affine_part(device, &inputs, listener).map_err(blamed)?;
         check(listener)?;
+        let suited = self.similarity.is_none().then(|| Suited::new(seen.as_deref(), &start));
+        // A model that cannot start from there decides for the other similarity.
+        let can_start = |s: &Suited| (self.deformer)(&s.similarity).check_start(&start).is_ok();
+        let suited = suited.filter(can_start);
+        let similarity = self.similarity.or(suited.map(|suited| suited.similarity));
+        let similarity = similarity.unwrap_or(Similarity::LNCC);
+        let deformer = (self.deformer)(&similarity);
         clock.lap("affine");
         if let Some(affine) = found.as_ref().filter(|f| !f.verdict.good)
             && let Err(why) = deformer.check_start(&start)
         {
-            let end = End { task: &*task, machine, affine, why: &why };
+            let end = End { task: &*task, machine, similarity, affine, why: &why };
             return end.write(run, inputs.pair, staged, clock, input_records);
         }
-        let input = inputs.as_input(self.similarity, start);
+        let input = inputs.as_input(similarity, start);
         let (result, extra) = deformer.deform(device, &input, listener).map_err(blamed)?;
         drop(input);
         let pulls = inputs.pulls();
@@ -186,7 +210,7 @@ impl<D: Deformer> Course<'_, D> {
         clock.lap("register");
 
         let outside = outside(run.output, &inputs.pair.moving);
-        let of = (task.parameters(outside), run);
+        let of = (with_suited(task.parameters(outside, similarity), suited.as_ref()), run);
         let mut record = record::record(of, &result, found.as_ref(), machine);
         record.inputs = input_records;
         let verdict = with_affine_part(result.verdict, found.as_ref(), mirrored);
@@ -242,6 +266,7 @@ impl<D: Deformer> Course<'_, D> {
             }
             let verdict = task.judged(verdict, &views, &mut record);
             record.verdict = caller.worded(verdict, T::SPEAKER);
+            record.verdict.remarks.extend(suited.and_then(|suited| remark_on(&suited)));
             clock.lap("resample");
             if !task.keeps(&record) {
                 writing.wait()?;
@@ -281,6 +306,7 @@ impl<D: Deformer> Course<'_, D> {
 struct End<'a, T> {
     task: &'a T,
     machine: &'a Machine,
+    similarity: Similarity,
     /// The affine part that failed.
     affine: &'a AffineResult,
     /// Why no deformation can start from it.
@@ -313,7 +339,7 @@ impl<T> End<'_, T> {
         clock.lap("resample");
 
         let middle = pair.fixed.grid().centre();
-        let of = (self.task.parameters(outside), &run);
+        let of = (self.task.parameters(outside, self.similarity), &run);
         let mut record = record::of_affine_part(of, self.affine, middle, self.machine);
         record.inputs = inputs;
         let verdict =

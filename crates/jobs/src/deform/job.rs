@@ -113,9 +113,11 @@ pub fn check_way(way: &AffineWay, affine: Option<&AffineChoice>) -> Result<()> {
 /// What a job asks of the registration.
 struct Ask {
     channels: Vec<Channel>,
-    /// The similarity of the fixed and the moving image.
-    similarity: Similarity,
+    /// The similarity of the fixed and the moving image; none where they decide.
+    similarity: Option<Similarity>,
     matching: Matching,
+    /// How images are matched that turn out to be of two kinds, where they decide.
+    of_two_kinds: Option<Matching>,
     preparation: Preparation,
 }
 
@@ -137,8 +139,15 @@ impl Job {
     fn ask(&self) -> Result<Ask> {
         let channels = self.method.channels()?;
         let matching = self.method.matching(&channels)?;
-        let similarity = self.method.matching.similarity()?;
-        Ok(Ask { channels, similarity, matching, preparation: self.method.preparation()? })
+        let given = &self.method.matching;
+        let similarity = given.named().map(|_| given.similarity()).transpose()?;
+        // Options that the model for these does not take decide for the one that does.
+        let of_two_kinds = match similarity {
+            None => self.method.matching_by(&Similarity::MIND, &channels).ok(),
+            Some(_) => None,
+        };
+        let preparation = self.method.preparation()?;
+        Ok(Ask { channels, similarity, matching, of_two_kinds, preparation })
     }
 
     /// All files with what they are.
@@ -211,11 +220,19 @@ struct OfImages<'a> {
     ask: &'a Ask,
 }
 
+impl Ask {
+    /// How images that are compared by a similarity are matched.
+    fn matching(&self, similarity: &Similarity) -> &Matching {
+        let of_two_kinds = self.of_two_kinds.as_ref();
+        of_two_kinds.filter(|_| *similarity == Similarity::MIND).unwrap_or(&self.matching)
+    }
+}
+
 impl Task for OfImages<'_> {
-    fn parameters(&self, outside: f32) -> serde_json::Value {
+    fn parameters(&self, outside: f32, similarity: Similarity) -> serde_json::Value {
         let (job, ask) = (self.job, self.ask);
         let path = |p: &Path| p.display().to_string();
-        let first = (&job.paths.fixed, &job.paths.moving, ask.similarity, 1.0);
+        let first = (&job.paths.fixed, &job.paths.moving, similarity, 1.0);
         let further = ask.channels.iter().map(|c| (&c.fixed, &c.moving, c.similarity, c.weight));
         let channels: Vec<_> = std::iter::once(first).chain(further).collect();
         let mut all = json!({
@@ -245,7 +262,7 @@ impl Task for OfImages<'_> {
         }
         let similarities: Vec<_> = channels.iter().map(|c| c.2).collect();
         if let Some(all) = all.as_object_mut() {
-            all.extend(recorded(&ask.matching, &similarities));
+            all.extend(recorded(ask.matching(&similarity), &similarities));
             all.extend(job.paths.which.parameters());
         }
         all
@@ -289,7 +306,8 @@ impl crate::Job for Job {
         let plan = run.plan(&self.files(&ask.channels), &outputs(Some(WARPED.to_owned())))?;
         let fixed = plan.voxels(Role::Fixed);
         let both = fixed + plan.voxels(Role::Moving);
-        let each = ask.matching.model.bytes_per_voxel();
+        let models = [Some(&ask.matching), ask.of_two_kinds.as_ref()].into_iter().flatten();
+        let each = models.map(|m| m.model.bytes_per_voxel()).max().unwrap_or_default();
         let further = 8 * 2 * fixed * ask.channels.len() as u64;
         let bytes = (plan::AFFINE * both).max(each * fixed) + further;
         Ok(plan.taking(plan::BASE + bytes))
@@ -362,8 +380,8 @@ impl crate::Job for Job {
     ) -> Result<Done<RunRecord>> {
         let (ask, products) = (self.ask()?, self.products());
         let run = self.as_run(&products, caller, listener);
-        let Ask { similarity, matching, .. } = &ask;
-        let course = Course { machine, run, similarity: *similarity, deformer: matching };
+        let deformer = |similarity: &Similarity| ask.matching(similarity);
+        let course = Course { machine, run, similarity: ask.similarity, deformer: &deformer };
         course.run(read, &mut OfImages { job: self, ask: &ask })
     }
 }

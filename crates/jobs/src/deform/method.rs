@@ -186,8 +186,21 @@ impl DeformMethod {
     /// # Errors
     /// Names an option that has no meaning, or a value that none may have.
     pub fn matching(&self, channels: &[Channel]) -> Result<Matching> {
+        self.matching_by(&self.matching.similarity()?, channels)
+    }
+
+    /// The same of images that are compared by a similarity.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn matching_by(
+        &self,
+        similarity: &Similarity,
+        channels: &[Channel],
+    ) -> Result<Matching> {
         let others: Vec<_> = channels.iter().map(|c| c.similarity).collect();
-        let matching = self.matching.matching(Matching::of, &others)?;
+        let usual = |model| Matching::suiting(model, similarity);
+        let matching = self.matching.matching(usual, &others)?;
         let whole = self.preparation.has("clip") && !self.preparation()?.clip;
         let ignored = whole && !matching.model.takes_parts();
         let able = DeformModel::ALL.iter().filter(|m| m.takes_parts()).map(|m| m.name());

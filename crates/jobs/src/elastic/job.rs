@@ -448,7 +448,7 @@ impl crate::Job for Job {
                 return slices::run(self, (machine, run), read.with(*images), how, body);
             }
         };
-        let course = Course { machine, run, similarity, deformer: &setting };
+        let course = Course { machine, run, similarity: Some(similarity), deformer: &|_| &setting };
         let mut task = OfBody::new(self, (&setting, similarity), &materials, &remarks);
         course.run(read.with(images), &mut task)
     }

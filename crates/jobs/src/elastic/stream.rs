@@ -336,7 +336,8 @@ impl Sequence<'_> {
         job.paths.fixed = frame.path.clone();
         let run = Run { folder: &frame.folder, ..self.run };
         let (setting, similarity) = (&attempt.setting, self.similarity);
-        let course = Course { machine: self.machine, run, similarity, deformer: setting };
+        let of = Some(similarity);
+        let course = Course { machine: self.machine, run, similarity: of, deformer: &|_| setting };
         let task = OfBody::new(&job, (setting, similarity), &self.materials, &remarks);
         let mut task = task.of_frame(&attempt);
         let done = course.run(read, &mut task)?;

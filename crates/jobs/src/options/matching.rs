@@ -14,6 +14,8 @@ use voxalign_register::similarity::Similarity;
 pub struct OfDeformations;
 
 impl UseOf<Similarity> for OfDeformations {
+    const AUTO: &'static str = "By the images: lncc where within tissue bright is bright in both, mind where it is not. Populations and anatomies take lncc";
+
     fn serves(kind: &Similarity) -> bool {
         kind.has_energy()
     }
@@ -28,6 +30,11 @@ impl UseOf<Similarity> for OfDeformations {
 pub struct Models;
 
 impl UseOf<DeformModel> for Models {
+    fn default_in_words() -> Option<String> {
+        let (usual, other) = (DeformModel::default().name(), DeformModel::SYMMETRIC.name());
+        Some(format!("{usual}; {other} for pairs of images that are compared by mind"))
+    }
+
     fn usual() -> Option<DeformModel> {
         Some(DeformModel::default())
     }
@@ -72,28 +79,38 @@ pub struct MatchingOptions {
 }
 
 impl MatchingOptions {
-    /// The similarity, with the parameters that were given to it.
+    /// The similarity, with the parameters that were given to it; where none is chosen, the one for images of one kind.
     ///
     /// # Errors
     /// A value that none may have.
     pub fn similarity(&self) -> Result<Similarity> {
-        let mut similarity = self.similarity.kind().unwrap_or(Similarity::LNCC);
+        let mut similarity = self.named().unwrap_or(Similarity::LNCC);
         self.similarity.tell(&mut similarity)?;
         Ok(similarity)
     }
 
+    /// The similarity that is asked for, also by a parameter that it alone has; none where the images are to
+    /// decide.
+    pub(crate) fn named(&self) -> Option<Similarity> {
+        let of_parameter = || {
+            let suited = [Similarity::LNCC, Similarity::MIND];
+            suited.into_iter().find(|s| s.parameters().iter().any(|p| self.similarity.has(p.name)))
+        };
+        self.similarity.kind().or_else(of_parameter)
+    }
+
     /// What a deformation takes; what would be ignored is refused.
     ///
-    /// `usual` has what is usual for a model, and `others` are similarities in use beside this one.
+    /// `usual` has what is usual for a model, or for none that was chosen, and `others` are similarities in use beside this one.
     ///
     /// # Errors
     /// Names an option that has no meaning, or a value that none may have.
     pub fn matching(
         &self,
-        usual: impl FnOnce(DeformModel) -> Matching,
+        usual: impl FnOnce(Option<DeformModel>) -> Matching,
         others: &[Similarity],
     ) -> Result<Matching> {
-        let usual = usual(self.model.kind().unwrap_or_default());
+        let usual = usual(self.model.kind());
         let used: Vec<_> = others.iter().copied().chain([self.similarity()?]).collect();
         self.similarity.check_used(&used)?;
         for mut similarity in used {

@@ -30,6 +30,7 @@ mod prepared;
 mod register;
 mod result;
 mod slices;
+mod suited;
 mod verdict;
 
 pub use crate::model::{
@@ -48,4 +49,5 @@ pub use slices::{
     SliceEvidence, SliceInput, SliceResult, SlicesEvidence, SlicesInput, SlicesResult,
     check_slices, register_slices,
 };
+pub use suited::Suited;
 pub use verdict::field_checks;

@@ -7,6 +7,7 @@ use super::symmetric::Symmetric;
 use super::{CohortModel, Model, UseCohortModel, UseModel};
 use crate::error::Result;
 use crate::multiscale::{Convergence, Scale, Schedule};
+use crate::similarity::Similarity;
 use voxalign_compute::Device;
 use voxalign_compute::cpu::Cpu;
 use voxalign_image::{Affine, Grid};
@@ -215,6 +216,9 @@ impl Multiscale {
     }
 }
 
+/// The standard deviation of the Gaussian that smooths velocities between two kinds of image, voxels.
+const BETWEEN_KINDS: f64 = 2.5;
+
 /// How one image is deformed to another: by what model, with what solver, how long.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Matching {
@@ -237,6 +241,19 @@ impl Matching {
     #[must_use]
     pub fn of(model: DeformModel) -> Self {
         Self { model, solver: model.usual_solver(), multiscale: Multiscale::default() }
+    }
+
+    /// What is usual for a pair of images that are compared by a similarity, with a model where one is chosen: between two kinds of
+    /// image the symmetric one and smoother velocities, which follow what only one of them shows less.
+    #[must_use]
+    pub fn suiting(model: Option<DeformModel>, similarity: &Similarity) -> Self {
+        let two_kinds = matches!(similarity, Similarity::Mind(_));
+        let usual = if two_kinds { DeformModel::SYMMETRIC } else { DeformModel::default() };
+        let mut matching = Self::of(model.unwrap_or(usual));
+        if let (true, SolverKind::Gaussian(gaussian)) = (two_kinds, &mut matching.solver) {
+            gaussian.sigma = BETWEEN_KINDS;
+        }
+        matching
     }
 
     /// Checks every value.

@@ -11,7 +11,13 @@ use crate::error::Result;
 #[derive(Debug, Clone, Copy, PartialEq, Parameters)]
 pub struct Gaussian {
     /// Standard deviation of the Gaussian, voxels at the current scale
-    #[parameter(default = 1.732, unit = "VOX", above = 0.0, what = "number of voxels")]
+    #[parameter(
+        default = 1.732,
+        unit = "VOX",
+        above = 0.0,
+        what = "number of voxels",
+        says = "1.732; for pairs of images that are compared by mind 2.5"
+    )]
     pub sigma: f64,
 }
 

@@ -1,0 +1,46 @@
+//! The similarity that suits two images, by how their intensities go together where they are aligned.
+
+use crate::evidence::{Relation, Seen};
+use crate::similarity::Similarity;
+use voxalign_image::Affine;
+
+/// The least [linearity](Relation::linearity) of images of one kind.
+const ONE_KIND: f64 = 0.88;
+
+/// A similarity, and what speaks for it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Suited {
+    /// Local correlation for images of one kind, neighbourhood descriptors for those of two.
+    pub similarity: Similarity,
+    /// How the intensities go together within tissue; none where hardly any tissue overlaps, or nothing was seen of the images.
+    pub relation: Option<Relation>,
+}
+
+impl Suited {
+    /// For images under an affine map from the fixed to the moving world.
+    #[must_use]
+    pub fn new(seen: Option<&Seen>, map: &Affine) -> Self {
+        let relation = seen.and_then(|seen| seen.relation(map));
+        let is_one = relation.is_none_or(|relation| relation.linearity() >= ONE_KIND);
+        Self { similarity: if is_one { Similarity::LNCC } else { Similarity::MIND }, relation }
+    }
+
+    /// Why, in words.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let Some(relation) = self.relation else {
+            return "nothing is known of how the intensities go together".to_owned();
+        };
+        let (part, kinds) = (
+            100.0 * relation.linearity(),
+            match self.similarity {
+                Similarity::Mind(_) => "two kinds",
+                _ => "one kind",
+            },
+        );
+        format!(
+            "images of {kinds}: within tissue a rising line explains {part:.0} % of what one intensity \
+             says of the other"
+        )
+    }
+}
