@@ -157,6 +157,7 @@ impl<D: Device> Model<D> for GreedyModel<D> {
         if memory {
             mover.exchange(device, [&mut *kept], step)?;
         }
+        mover.fraction = guard.factor();
         let to_world = self.grid.to_world().then(affine);
         let ways = [Way { to_grid: *self.grid.to_index(), from: None, field, to_world }];
         let mut energies = counts.under(device, field, *dims, |weights| {
@@ -172,11 +173,11 @@ impl<D: Device> Model<D> for GreedyModel<D> {
         if self.flow.step_rule == StepRule::Adaptive {
             energies = mover.adapt(energies)?;
         }
-        // Points have steps of their own.
-        if alone && points.held.is_empty() {
+        // Points alone have steps of their own.
+        if alone && energies.has_images {
             energies = guard.look(device, [&*field], energies)?;
         }
-        mover.carry(device, [field], guard.factor(), self.flow.total_sigma)?;
+        mover.carry(device, [field], self.flow.total_sigma)?;
         if memory {
             mover.exchange(device, [kept], step)?;
         }

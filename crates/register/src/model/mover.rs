@@ -135,6 +135,9 @@ const TOGETHER: f64 = 2.0;
 pub(super) struct Mover<D: Device> {
     forces: Forces<D>,
     sides: Vec<Stepper<D>>,
+    /// The length of the next step as a fraction of the usual one. The variance of the Gaussian that smooths the total displacement is
+    /// in proportion to it.
+    pub(super) fraction: f64,
 }
 
 /// Makes a velocity of the force on one side, and steps along it.
@@ -177,7 +180,7 @@ impl<D: Device> Mover<D> {
             })
         };
         let sides = (0..sides).map(stepper).collect::<Result<_>>()?;
-        Ok(Self { forces, sides })
+        Ok(Self { forces, sides, fraction: 1.0 })
     }
 
     /// Finds the velocities that what pulls asks for, of `images` on the grid and of points, which go the `ways` from each
@@ -249,10 +252,12 @@ impl<D: Device> Mover<D> {
         }
         let stiffness = self.sides.len() as f64 / points.trust.factor();
         let factors = by_smallest(self.forces.dims, self.forces.spacing, 1.0);
+        let fraction = self.fraction;
         let bounds = |(s, side): (usize, &mut Stepper<D>)| {
-            let pace = last.get(s).filter(|l| has_images && **l > 0.0).map(|l| side.step / l);
+            let step = fraction * side.step;
+            let pace = last.get(s).filter(|l| has_images && **l > 0.0).map(|l| step / l);
             side.of_points = pace.is_none();
-            let step = side.step * if side.of_points { 1.0 } else { BESIDE };
+            let step = step * if side.of_points { 1.0 } else { BESIDE };
             Bounds { factors, step, pace, share, stiffness }
         };
         Ok(self.sides.iter_mut().enumerate().map(bounds).collect())
@@ -267,8 +272,8 @@ impl<D: Device> Mover<D> {
         Ok(())
     }
 
-    /// Moves the displacement of each side along its last velocity, `φ ← φ ∘ (id + s v)`, by a fraction of the step, and
-    /// smooths it where that is asked for: the variance of that is in proportion to the step.
+    /// Moves the displacement of each side along its last velocity, `φ ← φ ∘ (id + s v)`, and smooths it where that is asked
+    /// for.
     ///
     /// # Errors
     /// What fails on the device.
@@ -276,12 +281,12 @@ impl<D: Device> Mover<D> {
         &mut self,
         device: &D,
         fields: impl IntoIterator<Item = &'f mut D::Buffer<f32>>,
-        fraction: f64,
         total_sigma: f64,
     ) -> Result<()>
     where
         D: 'f,
     {
+        let fraction = self.fraction;
         let total_sigma = total_sigma * fraction.sqrt();
         let Forces { dims, spacing, sides: forces, .. } = &mut self.forces;
         for ((side, force), field) in self.sides.iter_mut().zip(forces).zip(fields) {

@@ -54,7 +54,11 @@ fn asked(device: &Cuda, model: DeformModel, beside: Beside) -> Vec<WorkStatistic
     let grid = Grid::new([20, 20, 20], corner).unwrap();
     let blob = |off: f32| {
         let wave = move |i: usize| ((i as f32 + off) * 0.4).sin();
-        Volume::from_fn(grid.clone(), move |x, y, z| wave(x) + 0.5 * wave(y) - wave(z))
+        // Dark around: what reaches the border is weighted wherever it is seen, which depends on where it goes.
+        let inside = |i: usize| if (3..17).contains(&i) { 1.0 } else { 0.0 };
+        Volume::from_fn(grid.clone(), move |x, y, z| {
+            inside(x) * inside(y) * inside(z) * (3.0 + wave(x) + 0.5 * wave(y) - wave(z))
+        })
     };
     let (fixed, moving) = (blob(0.0), blob(0.7));
     let mut input = DeformInput::new(&fixed, &moving, Similarity::SSD, Affine::identity());

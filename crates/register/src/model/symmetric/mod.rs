@@ -266,6 +266,7 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
         if self.has_memory {
             mover.exchange(device, &mut state.kept, step)?;
         }
+        mover.fraction = state.guard.factor();
         let (grid, fields, sides) = (&self.grid, &state.fields, &state.sides);
         // A point of one side is that of the middle which leads there, and with it goes to the other side.
         let way = |from: usize| {
@@ -291,11 +292,11 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
         if self.flow.step_rule == StepRule::Adaptive {
             energies = mover.adapt(energies)?;
         }
-        // Points have steps of their own.
-        if self.alone && points.held.is_empty() {
+        // Points alone have steps of their own.
+        if self.alone && energies.has_images {
             energies = state.guard.look(device, &state.fields, energies)?;
         }
-        mover.carry(device, &mut state.fields, state.guard.factor(), total_sigma)?;
+        mover.carry(device, &mut state.fields, total_sigma)?;
         if self.has_memory {
             mover.exchange(device, &mut state.kept, step)?;
         }
