@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use voxalign_image::{Grid, memory};
 use voxalign_io::image;
 use voxalign_options::{Choice as _, text};
+use voxalign_register::model::symmetric::middle_spacing;
 
 /// What a job would read and write, and about how much memory it takes on the CPU.
 #[derive(Debug, Clone, Serialize)]
@@ -84,6 +85,22 @@ impl Plan {
 }
 
 impl Plan {
+    /// Voxels of the grid on which two images meet that are both deformed.
+    pub(crate) fn meeting(&self, roles: [Role; 2]) -> u64 {
+        let of = |role: Role| {
+            let read = self.reads.iter().find(|r| r.role == role.name());
+            read.and_then(|r| Some((r.dims?, r.spacing_mm?))).unwrap_or(([0; 3], [1.0; 3]))
+        };
+        let [(fixed, of_fixed), (moving, of_moving)] = roles.map(of);
+        let spacing = middle_spacing([of_fixed, of_moving], fixed[2] == 1);
+        let along = |a: usize| {
+            let reach = |n: usize, h: f64| n as f64 * h;
+            let most = reach(fixed[a], of_fixed[a]).max(reach(moving[a], of_moving[a]));
+            (most / spacing[a]).ceil() as u64
+        };
+        (0..3).map(along).product()
+    }
+
     /// Voxels of the largest file of some roles.
     pub(crate) fn largest(&self, roles: &[Role]) -> u64 {
         let of = self

@@ -106,7 +106,10 @@ impl<'h> Wanted<'h> {
         Self {
             host,
             models: chosen(&args.models),
-            similarities: chosen(&args.similarities),
+            similarities: match &args.similarities[..] {
+                [] => Similarity::ALL.iter().filter(|s| s.has_energy()).copied().collect(),
+                given => chosen(given),
+            },
             solvers: chosen(&args.solvers),
         }
     }

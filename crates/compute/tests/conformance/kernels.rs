@@ -38,6 +38,7 @@ files! {
     regions: "regions/regions.cu";
     elastic: "elastic/elastic.cu";
     flow: "flow/flow.cu", "flow/force.cu", "flow/force_at.cu", "flow/halves.cu", "flow/norms.cu";
+    contexts: "similarity/contexts.cu";
     similarity: "similarity/correlation.cu", "similarity/means.cu", "similarity/pair.cu";
     weights: "similarity/pair.cu";
     histogram: "histogram/samples.cu", "histogram/histogram.cu", "histogram/joint.cu";

@@ -22,7 +22,7 @@ use voxalign_io::transform::Geometry;
 use voxalign_options::{Choice, Parameters, text};
 use voxalign_register::attachment::Landmarks;
 use voxalign_register::compare::same_grid;
-use voxalign_register::diffeo::{Intensities, Matching, Preparation};
+use voxalign_register::diffeo::{DeformModel, Intensities, Matching, Preparation};
 use voxalign_register::linear::Init;
 use voxalign_register::similarity::Similarity;
 use voxalign_report::RunRecord;
@@ -307,9 +307,14 @@ impl crate::Job for Job {
         let fixed = plan.voxels(Role::Fixed);
         let both = fixed + plan.voxels(Role::Moving);
         let models = [Some(&ask.matching), ask.of_two_kinds.as_ref()].into_iter().flatten();
-        let each = models.map(|m| m.model.bytes_per_voxel()).max().unwrap_or_default();
+        let meeting = plan.meeting([Role::Fixed, Role::Moving]);
+        let of = |model: DeformModel| {
+            let voxels = if model.takes_parts() { fixed } else { meeting };
+            model.bytes_per_voxel() * voxels
+        };
+        let bytes = models.map(|m| of(m.model)).max().unwrap_or_default();
         let further = 8 * 2 * fixed * ask.channels.len() as u64;
-        let bytes = (plan::AFFINE * both).max(each * fixed) + further;
+        let bytes = (plan::AFFINE * both).max(bytes) + further;
         Ok(plan.taking(plan::BASE + bytes))
     }
 

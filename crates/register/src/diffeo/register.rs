@@ -64,8 +64,10 @@ pub(super) fn check_input(input: &DeformInput<'_>) -> Result<()> {
 /// [`Option`](crate::RegisterError::Option) that says what can be given.
 pub fn check_similarity(similarity: &Similarity) -> Result<()> {
     if !similarity.has_energy() {
-        let remedy = "it is only for affine registration; give lncc, ssd, mi or nmi";
-        return Err(option("similarity", similarity.name(), remedy));
+        let able = Similarity::ALL.iter().filter(|s| s.has_energy()).map(|s| s.name());
+        let able = able.collect::<Vec<_>>().join(", ");
+        let remedy = format!("it is only for affine registration; give one of {able}");
+        return Err(option("similarity", similarity.name(), &remedy));
     }
     Ok(similarity.check()?)
 }

@@ -42,7 +42,23 @@ pub fn square_root(affine: &Affine) -> Result<Affine> {
     }
 }
 
-/// The grid of the middle: it covers both fields of view at the finer spacing of the two, along the
+/// The spacing beyond which, relative to the finest, an axis is that of thick slices, and the most slices of the middle for each of these.
+const THICK: f64 = 1.5;
+const SLICES: f64 = 3.0;
+
+/// The spacing of the middle of images with the same axes: the finer one along each, and of thick slices finer than that, as a deformation
+/// along an axis is only as fine as the grid that it is found on.
+#[must_use]
+pub fn middle_spacing([fixed, moving]: [[f64; 3]; 2], flat: bool) -> [f64; 3] {
+    let finer = [0, 1, 2].map(|a| fixed[a].min(moving[a]));
+    if flat {
+        return finer;
+    }
+    let finest = finer[0].min(finer[1]).min(finer[2]);
+    finer.map(|h| if h > THICK * finest { finest.max(h / SLICES) } else { h })
+}
+
+/// The grid of the middle: it covers both fields of view at the [spacing](middle_spacing) of both, along the
 /// axes of the images where these agree, else along those of the world.
 ///
 /// # Errors
@@ -54,7 +70,7 @@ pub fn middle_grid(fixed: &Grid, moving: &Grid, half: &Affine) -> Result<Grid> {
     let axes = if same || flat { fixed.direction() } else { Matrix3::identity() };
     let to_axes = axes.try_inverse().unwrap_or_else(Matrix3::identity);
     let spacing = if same || flat {
-        [0, 1, 2].map(|a| fixed.spacing()[a].min(moving.spacing()[a]))
+        middle_spacing([fixed.spacing(), moving.spacing()], flat)
     } else {
         [finest(fixed).min(finest(moving)); 3]
     };
@@ -176,6 +192,21 @@ mod tests {
         let mirror =
             Affine::from_rows([[-1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]);
         assert!(square_root(&mirror).is_err());
+    }
+
+    #[test]
+    fn thick_slices_have_several_of_the_middle() {
+        let thin = [0.9, 0.9, 1.2];
+        assert_eq!(middle_spacing([thin, thin], false), thin);
+        assert_eq!(middle_spacing([[1.0, 1.0, 3.0]; 2], false), [1.0; 3]);
+        let found = middle_spacing([[0.9, 0.9, 5.4], [1.0, 1.0, 6.0]], false);
+        assert!(found[..2] == [0.9; 2] && (found[2] - 1.8).abs() < 1e-12, "{found:?}");
+        assert_eq!(middle_spacing([[1.0, 1.0, 3.0], [2.0; 3]], false), [1.0, 1.0, 1.0]);
+        assert_eq!(middle_spacing([[1.0, 1.0, 30.0]; 2], true), [1.0, 1.0, 30.0]);
+        // An image that ends between two slices of the other one is covered.
+        let grid = Grid::axis_aligned([20, 30, 9], [1.0, 1.0, 3.0]).unwrap();
+        let middle = middle_grid(&grid, &grid, &Affine::identity()).unwrap();
+        assert_eq!((middle.dims(), middle.spacing()), ([20, 30, 27], [1.0; 3]));
     }
 
     #[test]

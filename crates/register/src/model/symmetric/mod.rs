@@ -30,7 +30,7 @@ use voxalign_compute::{Device, DeviceBuffer, IDENTITY};
 use voxalign_image::{Affine, Grid};
 use voxalign_options::Parameters;
 
-pub use middle::{middle_grid, square_root};
+pub use middle::{middle_grid, middle_spacing, square_root};
 
 /// Both images flow to a middle.
 #[derive(Debug, Clone, Copy, PartialEq, Parameters)]
