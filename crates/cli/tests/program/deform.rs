@@ -363,6 +363,41 @@ fn the_same_bits_for_any_number_of_threads() {
     }
 }
 
+/// Where intensities rise together they are images of one kind; where what is bright in one is dark in the other they are of two, and are compared,
+/// deformed and smoothed as such, unless an option says otherwise.
+#[test]
+fn the_images_decide_how_they_are_compared() {
+    let place = Place::new();
+    small(&place);
+    let image = read_volume(place.path("b.nii.gz")).unwrap();
+    let top = image.data().iter().fold(0f32, |m, &v| m.max(v));
+    place.image("c.nii.gz", &image.map(|&v| if v < 0.2 * top { v } else { 1.2 * top - v }));
+    let found = |moving: &str, options: &str| {
+        let line =
+            format!("deform a.nii.gz {moving} -o out --schedule 8x2 --no-report --quiet {options}");
+        let run = place.line(&line);
+        let of = record(&place, "out");
+        let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
+        let of = &of["parameters"];
+        let sigma = of["solver"]["sigma"].as_f64().unwrap();
+        let chosen = of["similarity_chosen"].is_object();
+        (text(&of["channels"][0]["similarity"]), text(&of["model"]), sigma, chosen, run.err)
+    };
+    let is = |found: &(String, String, f64, bool, String), of: (&str, &str, f64, bool)| {
+        assert_eq!((&*found.0, &*found.1, found.2, found.3), of, "{}", found.4);
+    };
+    is(&found("b.nii.gz", ""), ("lncc", "greedy", 1.732, true));
+    is(&found("c.nii.gz", "--similarity auto"), ("mind", "symmetric", 2.5, true));
+    is(&found("c.nii.gz", "--model greedy --sigma 2"), ("mind", "greedy", 2.0, true));
+    is(&found("c.nii.gz", "--radius 3"), ("lncc", "greedy", 1.732, false));
+    is(&found("b.nii.gz", "--patch-radius 2"), ("mind", "symmetric", 2.5, false));
+    place.write("how.toml", "similarity = \"auto\"\n");
+    is(&found("c.nii.gz", "--config how.toml"), ("mind", "symmetric", 2.5, true));
+    // What the model of two kinds does not take decides for the other one.
+    is(&found("c.nii.gz", "--no-clip"), ("mind", "greedy", 1.732, true));
+    place.line("deform a.nii.gz b.nii.gz -o out --radius 3 --patch-radius 2").expect(2);
+}
+
 #[test]
 fn a_2d_pair() {
     let place = Place::new();

@@ -264,9 +264,9 @@ impl<D: Deformer> Course<'_, D> {
             if let Some(distances) = distances {
                 record.landmarks = distances.note(&mut record.figures);
             }
-            let verdict = task.judged(verdict, &views, &mut record);
+            let mut verdict = task.judged(verdict, &views, &mut record);
+            verdict.remarks.extend(suited.and_then(|suited| remark_on(&suited)));
             record.verdict = caller.worded(verdict, T::SPEAKER);
-            record.verdict.remarks.extend(suited.and_then(|suited| remark_on(&suited)));
             clock.lap("resample");
             if !task.keeps(&record) {
                 writing.wait()?;

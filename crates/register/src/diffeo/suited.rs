@@ -4,8 +4,9 @@ use crate::evidence::{Relation, Seen};
 use crate::similarity::Similarity;
 use voxalign_image::Affine;
 
-/// The least [linearity](Relation::linearity) of images of one kind.
-const ONE_KIND: f64 = 0.88;
+/// The least [linearity](Relation::linearity) of images of one kind: brains, heads, lungs, hearts and hippocampi in MR and CT have 0.89 and more, T1, T2, PD,
+/// FLAIR and CT to each other 0.82 and less (but T1 to a FLAIR in which it lies on a line).
+const ONE_KIND: f64 = 0.86;
 
 /// A similarity, and what speaks for it.
 #[derive(Debug, Clone, Copy, PartialEq)]
