@@ -27,7 +27,7 @@ pub(super) fn about(file: &Path, which: &WhichImage) -> Result<Option<Facts>> {
     }
     // What is wrong with other files their own readers say.
     let found = info(file, None).ok();
-    Ok(found.filter(|found| is_more_than_grey(found)).map(|found| facts(file, &found)))
+    Ok(found.filter(is_more_than_grey).map(|found| facts(file, &found)))
 }
 
 /// The size of a pixel, mm, where a file says one.
