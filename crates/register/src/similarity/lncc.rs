@@ -1,6 +1,6 @@
 //! Local normalised cross correlation.
 
-use super::{Images, Kind, PendingEnergy};
+use super::{Images, Kind, NOISE, PendingEnergy};
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
 use voxalign_compute::{Device, Dims};
@@ -16,9 +16,6 @@ pub struct Lncc {
     #[parameter(default = 2, unit = "VOX", least = 1, most = 20, what = "whole number of voxels")]
     pub radius: usize,
 }
-
-/// The variance of calibrated intensities that counts as noise.
-const NOISE: f64 = 1e-4;
 
 impl Lncc {
     /// The radius of windows along each axis.

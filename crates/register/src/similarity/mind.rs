@@ -1,6 +1,6 @@
 //! Modality-independent neighbourhood descriptors: the difference of self-similarity contexts.
 
-use super::{Images, Kind, PendingEnergy};
+use super::{Images, Kind, NOISE, PendingEnergy};
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
 use voxalign_compute::Device;
@@ -20,9 +20,6 @@ pub struct Mind {
     #[parameter(default = 1, unit = "VOX", least = 1, most = 8, what = "whole number of voxels")]
     pub patch_distance: usize,
 }
-
-/// The variance of calibrated intensities that counts as noise.
-const NOISE: f64 = 1e-4;
 
 impl Kind for Mind {
     fn has_energy(&self) -> bool {

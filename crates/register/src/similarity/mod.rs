@@ -79,6 +79,9 @@ impl<D: Device> Images<'_, D> {
     }
 }
 
+/// The variance of calibrated intensities that counts as noise.
+const NOISE: f64 = 1e-4;
+
 /// What a kind of similarity implements.
 pub trait Kind: Parameters {
     /// As a function of sums over an overlap, where it is one: for affine maps.

@@ -8,18 +8,13 @@
 //! A task takes some rows and slices, and goes from slice to slice as local correlation does. Neither a sum nor the order in
 //! which a voxel is acted on depends on how the grid is cut into tasks.
 
-use std::ops::Range;
-
-use rayon::prelude::*;
-
-use super::correlation::{about, load};
 use super::sliding::{Line, Room, Slide};
+use super::tasks::{self, Cut, Task, about, load};
 use crate::Dims;
 use crate::cpu::Cpu;
 use crate::cpu::lit::{self, Lit, joined, other_than};
 use crate::cpu::simd::{LANES, Lanes, Vectors, kernel};
 use crate::error::Result;
-use crate::host::zeroed;
 use crate::ops::similarity::{Contexts, NEIGHBOURS, NO_DIFFERENCE, compared};
 
 /// The most entries of a context.
@@ -82,55 +77,18 @@ impl<'a> Job<'a> {
     }
 }
 
-/// A block of rows and slices, and what is found there, slice by slice: rows of the derivative, and the energy of each.
-struct Task<'a> {
-    rows: Range<usize>,
-    slices: Range<usize>,
-    derivative: Vec<&'a mut [f32]>,
-    energy: Vec<&'a mut [f64]>,
-}
-
 /// Writes the derivative. Gives the energy.
 pub(super) fn run(cpu: &Cpu, job: &Job<'_>, derivative: &mut [f32]) -> Result<f64> {
     derivative.fill(0.0);
     if job.pairs.is_empty() {
         return Ok(0.0);
     }
-    let [nx, ny, nz] = job.dims;
-    let reach = |a: usize| job.radius[a] + job.distance[a];
     let images = job.pairs.len() * job.groups();
-    let [first, second] = [2, 1].map(|of| Slide::bytes(nz, job.radius[2], of * images));
-    let fitting = CACHE.saturating_sub(2 * reach(1) * first) / (first + second);
-    let tiles = ny.div_ceil(fitting.max(4 * reach(1)).max(8));
-    let rows = ny.div_ceil(tiles);
-    let tiles = ny.div_ceil(rows);
-    let wanted = (3 * cpu.threads()).div_ceil(tiles);
-    let slices = if cpu.threads() == 1 { nz } else { nz.div_ceil(wanted).max(4 * reach(2)).max(1) };
-    let mut energies = zeroed::<f64>(ny * nz)?;
-    let mut tasks: Vec<Task<'_>> = (0..nz.div_ceil(slices) * tiles)
-        .map(|task| {
-            let (y, z) = (task % tiles * rows, task / tiles * slices);
-            let (rows, slices) = (y..ny.min(y + rows), z..nz.min(z + slices));
-            Task { rows, slices, derivative: Vec::new(), energy: Vec::new() }
-        })
-        .collect();
-    let parts = derivative.chunks_mut(nx * ny).zip(energies.chunks_mut(ny)).enumerate();
-    for (z, (derivative, energy)) in parts {
-        let parts = derivative.chunks_mut(nx * rows).zip(energy.chunks_mut(rows));
-        for (task, (derivative, energy)) in tasks[z / slices * tiles..].iter_mut().zip(parts) {
-            task.derivative.push(derivative);
-            task.energy.push(energy);
-        }
-    }
-    if cpu.threads() == 1 {
-        tasks.iter_mut().for_each(|task| run_task(cpu.simd(), job, task));
-    } else {
-        cpu.install(|| {
-            tasks.par_iter_mut().with_max_len(1).for_each(|t| run_task(cpu.simd(), job, t));
-        });
-    }
-    drop(tasks);
-    Ok(energies.iter().sum::<f64>() * job.scale)
+    let bytes = [2, 1].map(|of| Slide::bytes(job.dims[2], job.radius[2], of * images));
+    let reach = [1, 2].map(|a| job.radius[a] + job.distance[a]);
+    let cut = Cut { dims: job.dims, reach, cache: CACHE, bytes };
+    let sum = tasks::run(cpu, &cut, derivative, |task| run_task(cpu.simd(), job, task))?;
+    Ok(sum * job.scale)
 }
 
 /// The values of an image at the neighbours of a row, zeros after the row, and 1 where there is such a neighbour along x.
@@ -350,7 +308,8 @@ fn add(from: &[f32], to: &mut [f32]) {
 /// next to these too, as neighbours and windows along x reach there.
 fn lit_of(job: &Job<'_>, image: &[f32], at: [usize; 2], groups: usize) -> Lit {
     let value = image.first().copied().unwrap_or_default();
-    let rows = (0..6).filter_map(|n| job.row_of(n, at));
+    // The first two are the row itself.
+    let rows = (1..6).filter_map(|n| job.row_of(n, at));
     let lit = rows.map(|at| other_than(job.row(image, at), value)).fold(lit::NOTHING, joined);
     let reach = job.distance[0].div_ceil(LANES);
     if lit.0 >= lit.1 {

@@ -9,17 +9,13 @@
 //! and make the derivative some slices behind. What is kept in between stays in the caches. The sums do not
 //! depend on how the grid is cut into tasks.
 
-use std::ops::Range;
-
-use rayon::prelude::*;
-
 use super::sliding::{Line, Room, Slide};
+use super::tasks::{self, Cut, Task, about, load};
 use crate::Dims;
 use crate::cpu::Cpu;
 use crate::cpu::lit::{Lit, joined, other_than};
 use crate::cpu::simd::{LANES, Lanes, Vectors, kernel};
 use crate::error::Result;
-use crate::host::zeroed;
 
 /// Bytes that a task shall keep, of the nearest cache that a thread has for itself.
 const CACHE: usize = 768 << 10;
@@ -93,85 +89,18 @@ fn mean(image: &[f32], dims: Dims) -> f32 {
     if mean.is_finite() { mean } else { 0.0 }
 }
 
-/// A block of rows and slices, and what is found there: for each slice the rows of the derivative, and
-/// `Σ w c` of each of them.
-struct Task<'a> {
-    rows: Range<usize>,
-    slices: Range<usize>,
-    derivative: Vec<&'a mut [f32]>,
-    energy: Vec<&'a mut [f64]>,
-}
-
 /// Writes the derivative. Gives `Σ w c`.
 pub(super) fn run(cpu: &Cpu, job: &Job<'_>, derivative: &mut [f32]) -> Result<f64> {
-    let [nx, ny, nz] = job.dims;
     let [_, ry, rz] = job.radius;
-    let centres = Centres::of(job);
-    // As many rows as fit in the cache, but enough that those about them are not most of the work.
-    let groups = groups(job);
-    let [first, second] = [5, 3].map(|images| Slide::bytes(nz, rz, images * groups));
-    let fitting = CACHE.saturating_sub(2 * ry * first) / (first + second);
-    let tiles = ny.div_ceil(fitting.max(4 * ry).max(8));
-    let rows = ny.div_ceil(tiles);
-    let tiles = ny.div_ceil(rows);
-    let wanted = (3 * cpu.threads()).div_ceil(tiles);
-    let slices = if cpu.threads() == 1 { nz } else { nz.div_ceil(wanted).max(4 * rz).max(1) };
-    let mut energies = zeroed::<f64>(ny * nz)?;
-    let mut tasks: Vec<Task<'_>> = (0..nz.div_ceil(slices) * tiles)
-        .map(|task| {
-            let (y, z) = (task % tiles * rows, task / tiles * slices);
-            Task {
-                rows: y..ny.min(y + rows),
-                slices: z..nz.min(z + slices),
-                derivative: Vec::new(),
-                energy: Vec::new(),
-            }
-        })
-        .collect();
-    let parts = derivative.chunks_mut(nx * ny).zip(energies.chunks_mut(ny)).enumerate();
-    for (z, (derivative, energy)) in parts {
-        let parts = derivative.chunks_mut(nx * rows).zip(energy.chunks_mut(rows));
-        for (task, (derivative, energy)) in tasks[z / slices * tiles..].iter_mut().zip(parts) {
-            task.derivative.push(derivative);
-            task.energy.push(energy);
-        }
-    }
-    if cpu.threads() == 1 {
-        tasks.iter_mut().for_each(|task| run_task(cpu.simd(), job, centres, task));
-    } else {
-        cpu.install(|| {
-            tasks
-                .par_iter_mut()
-                .with_max_len(1)
-                .for_each(|t| run_task(cpu.simd(), job, centres, t));
-        });
-    }
-    drop(tasks);
-    Ok(energies.iter().sum())
+    let (centres, groups) = (Centres::of(job), groups(job));
+    let bytes = [5, 3].map(|images| Slide::bytes(job.dims[2], rz, images * groups));
+    let cut = Cut { dims: job.dims, reach: [ry, rz], cache: CACHE, bytes };
+    tasks::run(cpu, &cut, derivative, |task| run_task(cpu.simd(), job, centres, task))
 }
 
 /// Groups of sixteen numbers of a row and the zeros after it, at least the radius.
 fn groups(job: &Job<'_>) -> usize {
     (job.dims[0] + job.radius[0]).div_ceil(LANES)
-}
-
-/// The places about some, within the axis.
-pub(super) fn about(places: &Range<usize>, radius: usize, length: usize) -> Range<usize> {
-    places.start.saturating_sub(radius)..length.min(places.end + radius)
-}
-
-/// Group `g` of a row, padded beyond its end.
-#[inline(always)]
-pub(super) fn load<V: Vectors>(v: V, row: &[f32], g: usize, fill: f32) -> V::F {
-    let from = row.get(g * LANES..).unwrap_or(&[]);
-    match from.first_chunk::<LANES>() {
-        Some(all) => v.load(all),
-        None => {
-            let mut some: Lanes = [fill; LANES];
-            some[..from.len()].copy_from_slice(from);
-            v.load(&some)
-        }
-    }
 }
 
 /// The images' values and their products, the centres taken off, where these are lit; zeros after the row.

@@ -4,6 +4,7 @@ mod contexts;
 mod correlation;
 mod pair;
 mod sliding;
+mod tasks;
 
 use super::{Cpu, CpuBuffer};
 use crate::Dims;
