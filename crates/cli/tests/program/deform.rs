@@ -460,7 +460,6 @@ fn options_that_would_be_ignored_or_cannot_be_are_errors() {
         ("--lddmm-sigma 5", &["--lddmm-sigma", "lddmm"]),
         ("--model lddmm --time-steps 0", &["--time-steps"]),
         ("--model lddmm --lddmm-sigma 0", &["--lddmm-sigma"]),
-        ("--model symmetric --no-clip", &["--no-clip"]),
         ("--alpha 1", &["--alpha", "--solver fft"]),
         ("--beta 1", &["--beta", "--solver fft"]),
         ("--gamma 1", &["--gamma", "--solver fft"]),

@@ -25,7 +25,7 @@ use voxalign_image::Affine;
 use voxalign_io::image::ReadOptions;
 use voxalign_io::transform::Geometry;
 use voxalign_options::{Choice, text};
-use voxalign_register::diffeo::Matching;
+use voxalign_register::diffeo::{DeformModel, Matching};
 use voxalign_register::fit::{MapKind, fit_points};
 use voxalign_register::fit_shapes::ShapeStart;
 use voxalign_register::linear::Init;
@@ -158,7 +158,7 @@ impl Job {
                 "`{option}` is set for each image in the file of the fixed anatomy; leave it out"
             )));
         }
-        self.method.matching(&[])
+        self.method.matching(&[], DeformModel::default())
     }
 
     /// How what is registered is matched.
@@ -488,7 +488,7 @@ impl crate::Job for Job {
             record: Default::default(),
         };
         let course =
-            Course { machine, run, similarity: Some(similarity), deformer: &|_| &matching };
+            Course { machine, run, similarity: Some(similarity), deformer: &|_, _| &matching };
         course.run(read.with(inputs), &mut task)
     }
 }

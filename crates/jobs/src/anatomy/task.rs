@@ -77,7 +77,7 @@ pub(super) struct OfAnatomies<'a> {
 }
 
 impl Task for OfAnatomies<'_> {
-    fn parameters(&self, outside: f32, _: Similarity) -> Value {
+    fn parameters(&self, outside: f32, _: Similarity, _: &voxalign_image::Affine) -> Value {
         let (job, preparation) = (self.job, self.preparation);
         let mut all = json!({
             "affine": job.start().to_string(),

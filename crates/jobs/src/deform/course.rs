@@ -97,8 +97,13 @@ pub(crate) trait Task<X = ()> {
     /// Who words the verdict.
     const SPEAKER: Speaker = Speaker::Deform;
 
-    /// All parameters that have an effect, for the record; `similarity` is that of the pair.
-    fn parameters(&self, outside: f32, similarity: Similarity) -> Value;
+    /// All parameters that have an effect, for the record; `similarity` is that of the pair, which starts from an affine map.
+    fn parameters(&self, outside: f32, similarity: Similarity, start: &Affine) -> Value;
+
+    /// What is worth saying of how the pair is deformed.
+    fn remark(&self, _similarity: &Similarity, _start: &Affine) -> Option<Text> {
+        None
+    }
 
     /// All files that are read.
     fn files(&self) -> Vec<Input<'_>>;
@@ -163,8 +168,8 @@ pub(crate) struct Course<'a, D> {
     pub(crate) run: Run<'a>,
     /// The similarity of the pair; none where the images decide.
     pub(crate) similarity: Option<Similarity>,
-    /// What deforms images that are compared by a similarity.
-    pub(crate) deformer: &'a dyn Fn(&Similarity) -> &'a D,
+    /// What deforms images that are compared by a similarity, from an affine map on.
+    pub(crate) deformer: &'a dyn Fn(&Similarity, &Affine) -> &'a D,
 }
 
 impl<D: Deformer> Course<'_, D> {
@@ -188,12 +193,9 @@ impl<D: Deformer> Course<'_, D> {
             affine_part(device, &inputs, listener).map_err(blamed)?;
         check(listener)?;
         let suited = self.similarity.is_none().then(|| Suited::new(seen.as_deref(), &start));
-        // A model that cannot start from there decides for the other similarity.
-        let can_start = |s: &Suited| (self.deformer)(&s.similarity).check_start(&start).is_ok();
-        let suited = suited.filter(can_start);
         let similarity = self.similarity.or(suited.map(|suited| suited.similarity));
         let similarity = similarity.unwrap_or(Similarity::LNCC);
-        let deformer = (self.deformer)(&similarity);
+        let deformer = (self.deformer)(&similarity, &start);
         clock.lap("affine");
         if let Some(affine) = found.as_ref().filter(|f| !f.verdict.good)
             && let Err(why) = deformer.check_start(&start)
@@ -210,7 +212,8 @@ impl<D: Deformer> Course<'_, D> {
         clock.lap("register");
 
         let outside = outside(run.output, &inputs.pair.moving);
-        let of = (with_suited(task.parameters(outside, similarity), suited.as_ref()), run);
+        let parameters = task.parameters(outside, similarity, &start);
+        let of = (with_suited(parameters, suited.as_ref()), run);
         let mut record = record::record(of, &result, found.as_ref(), machine);
         record.inputs = input_records;
         let verdict = with_affine_part(result.verdict, found.as_ref(), mirrored);
@@ -266,6 +269,7 @@ impl<D: Deformer> Course<'_, D> {
             }
             let mut verdict = task.judged(verdict, &views, &mut record);
             verdict.remarks.extend(suited.and_then(|suited| remark_on(&suited)));
+            verdict.remarks.extend(task.remark(&similarity, &start));
             record.verdict = caller.worded(verdict, T::SPEAKER);
             clock.lap("resample");
             if !task.keeps(&record) {
@@ -339,7 +343,7 @@ impl<T> End<'_, T> {
         clock.lap("resample");
 
         let middle = pair.fixed.grid().centre();
-        let of = (self.task.parameters(outside, self.similarity), &run);
+        let of = (self.task.parameters(outside, self.similarity, &self.affine.transform), &run);
         let mut record = record::of_affine_part(of, self.affine, middle, self.machine);
         record.inputs = inputs;
         let verdict =

@@ -17,12 +17,13 @@ use crate::run::{self, Caller, Done, Input, Read, Role, Run, WARPED};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::{Path, PathBuf};
+use voxalign_image::Affine;
 use voxalign_io::image::{self, ReadOptions};
 use voxalign_io::transform::Geometry;
-use voxalign_options::{Choice, Parameters, text};
+use voxalign_options::{Choice, Parameters, Text, text};
 use voxalign_register::attachment::Landmarks;
 use voxalign_register::compare::same_grid;
-use voxalign_register::diffeo::{DeformModel, Intensities, Matching, Preparation};
+use voxalign_register::diffeo::{DeformModel, Intensities, Matching, Preparation, check_start};
 use voxalign_register::linear::Init;
 use voxalign_register::similarity::Similarity;
 use voxalign_report::RunRecord;
@@ -115,10 +116,29 @@ struct Ask {
     channels: Vec<Channel>,
     /// The similarity of the fixed and the moving image; none where they decide.
     similarity: Option<Similarity>,
-    matching: Matching,
+    matching: Ways,
     /// How images are matched that turn out to be of two kinds, where they decide.
-    of_two_kinds: Option<Matching>,
+    of_two_kinds: Option<Ways>,
     preparation: Preparation,
+}
+
+/// How images are matched.
+struct Ways {
+    usual: Matching,
+    /// From an affine map that has no half-way map; none where a model was chosen.
+    without_middle: Option<Matching>,
+}
+
+impl Ways {
+    /// That which can start from an affine map.
+    fn from(&self, start: &Affine) -> &Matching {
+        let other = self.without_middle.as_ref();
+        other.filter(|_| check_start(start, self.usual.model).is_err()).unwrap_or(&self.usual)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Matching> {
+        std::iter::once(&self.usual).chain(&self.without_middle)
+    }
 }
 
 impl Job {
@@ -138,12 +158,21 @@ impl Job {
 
     fn ask(&self) -> Result<Ask> {
         let channels = self.method.channels()?;
-        let matching = self.method.matching(&channels)?;
         let given = &self.method.matching;
+        let ways = |similarity: &Similarity| {
+            let by = |model| self.method.matching_by(similarity, &channels, model);
+            let usual = by(DeformModel::SYMMETRIC)?;
+            let without_middle = match given.model.kind() {
+                None => Some(by(DeformModel::GREEDY)?),
+                Some(_) => None,
+            };
+            Ok::<_, Error>(Ways { usual, without_middle })
+        };
+        let matching = ways(&given.similarity()?)?;
         let similarity = given.named().map(|_| given.similarity()).transpose()?;
-        // Options that the model for these does not take decide for the one that does.
+        // Options that the one does not take decide for the other.
         let of_two_kinds = match similarity {
-            None => self.method.matching_by(&Similarity::MIND, &channels).ok(),
+            None => ways(&Similarity::MIND).ok(),
             Some(_) => None,
         };
         let preparation = self.method.preparation()?;
@@ -221,15 +250,21 @@ struct OfImages<'a> {
 }
 
 impl Ask {
-    /// How images that are compared by a similarity are matched.
-    fn matching(&self, similarity: &Similarity) -> &Matching {
+    /// How images that are compared by a similarity are matched from an affine map on.
+    fn matching(&self, similarity: &Similarity, start: &Affine) -> &Matching {
         let of_two_kinds = self.of_two_kinds.as_ref();
-        of_two_kinds.filter(|_| *similarity == Similarity::MIND).unwrap_or(&self.matching)
+        let ways = of_two_kinds.filter(|_| *similarity == Similarity::MIND);
+        ways.unwrap_or(&self.matching).from(start)
     }
 }
 
 impl Task for OfImages<'_> {
-    fn parameters(&self, outside: f32, similarity: Similarity) -> serde_json::Value {
+    fn parameters(
+        &self,
+        outside: f32,
+        similarity: Similarity,
+        start: &Affine,
+    ) -> serde_json::Value {
         let (job, ask) = (self.job, self.ask);
         let path = |p: &Path| p.display().to_string();
         let first = (&job.paths.fixed, &job.paths.moving, similarity, 1.0);
@@ -262,10 +297,23 @@ impl Task for OfImages<'_> {
         }
         let similarities: Vec<_> = channels.iter().map(|c| c.2).collect();
         if let Some(all) = all.as_object_mut() {
-            all.extend(recorded(ask.matching(&similarity), &similarities));
+            all.extend(recorded(ask.matching(&similarity, start), &similarities));
             all.extend(job.paths.which.parameters());
         }
         all
+    }
+
+    fn remark(&self, similarity: &Similarity, start: &Affine) -> Option<Text> {
+        let taken = self.ask.matching(similarity, start).model;
+        let chosen = self.job.method.matching.model.kind().is_some();
+        let other = DeformModel::SYMMETRIC.name();
+        (!chosen && !taken.meets_half_way()).then(|| {
+            text!(
+                "deformed by {0}: the affine transform mirrors or rotates by 180 degrees, so that there is no transform half-way for {1}",
+                taken.name(),
+                other
+            )
+        })
     }
 
     fn files(&self) -> Vec<Input<'_>> {
@@ -307,9 +355,10 @@ impl crate::Job for Job {
         let fixed = plan.voxels(Role::Fixed);
         let both = fixed + plan.voxels(Role::Moving);
         let models = [Some(&ask.matching), ask.of_two_kinds.as_ref()].into_iter().flatten();
+        let models = models.flat_map(Ways::all);
         let meeting = plan.meeting([Role::Fixed, Role::Moving]);
         let of = |model: DeformModel| {
-            let voxels = if model.takes_parts() { fixed } else { meeting };
+            let voxels = if model.meets_half_way() { meeting } else { fixed };
             model.bytes_per_voxel() * voxels
         };
         let bytes = models.map(|m| of(m.model)).max().unwrap_or_default();
@@ -385,7 +434,7 @@ impl crate::Job for Job {
     ) -> Result<Done<RunRecord>> {
         let (ask, products) = (self.ask()?, self.products());
         let run = self.as_run(&products, caller, listener);
-        let deformer = |similarity: &Similarity| ask.matching(similarity);
+        let deformer = |similarity: &Similarity, start: &Affine| ask.matching(similarity, start);
         let course = Course { machine, run, similarity: ask.similarity, deformer: &deformer };
         course.run(read, &mut OfImages { job: self, ask: &ask })
     }

@@ -1,12 +1,12 @@
 //! The options of the registration method.
 
 use crate::error::{Error, Result};
-use crate::options::{MatchingOptions, number, refuse};
+use crate::options::{MatchingOptions, number};
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use voxalign_options::{Choice, Given, Text, text};
+use voxalign_options::{Choice, Given, text};
 use voxalign_register::diffeo::{DeformModel, Matching, Preparation};
 use voxalign_register::similarity::Similarity;
 
@@ -181,12 +181,12 @@ impl DeformMethod {
         Ok(channels)
     }
 
-    /// How is matched; what would be ignored is refused.
+    /// How is matched, by a model where none is chosen; what would be ignored is refused.
     ///
     /// # Errors
     /// Names an option that has no meaning, or a value that none may have.
-    pub fn matching(&self, channels: &[Channel]) -> Result<Matching> {
-        self.matching_by(&self.matching.similarity()?, channels)
+    pub fn matching(&self, channels: &[Channel], model: DeformModel) -> Result<Matching> {
+        self.matching_by(&self.matching.similarity()?, channels, model)
     }
 
     /// The same of images that are compared by a similarity.
@@ -197,16 +197,11 @@ impl DeformMethod {
         &self,
         similarity: &Similarity,
         channels: &[Channel],
+        usual: DeformModel,
     ) -> Result<Matching> {
         let others: Vec<_> = channels.iter().map(|c| c.similarity).collect();
-        let usual = |model| Matching::suiting(model, similarity);
-        let matching = self.matching.matching(usual, &others)?;
-        let whole = self.preparation.has("clip") && !self.preparation()?.clip;
-        let ignored = whole && !matching.model.takes_parts();
-        let able = DeformModel::ALL.iter().filter(|m| m.takes_parts()).map(|m| m.name());
-        let is_for = format!("model = {}", able.collect::<Vec<_>>().join(" and "));
-        refuse(ignored, "clip = false", Text::option(&is_for))?;
-        Ok(matching)
+        let usual = |model: Option<_>| Matching::suiting(model.unwrap_or(usual), similarity);
+        self.matching.matching(usual, &others)
     }
 
     /// What is done with the images first.

@@ -448,7 +448,8 @@ impl crate::Job for Job {
                 return slices::run(self, (machine, run), read.with(*images), how, body);
             }
         };
-        let course = Course { machine, run, similarity: Some(similarity), deformer: &|_| &setting };
+        let course =
+            Course { machine, run, similarity: Some(similarity), deformer: &|_, _| &setting };
         let mut task = OfBody::new(self, (&setting, similarity), &materials, &remarks);
         course.run(read.with(images), &mut task)
     }

@@ -337,7 +337,8 @@ impl Sequence<'_> {
         let run = Run { folder: &frame.folder, ..self.run };
         let (setting, similarity) = (&attempt.setting, self.similarity);
         let of = Some(similarity);
-        let course = Course { machine: self.machine, run, similarity: of, deformer: &|_| setting };
+        let course =
+            Course { machine: self.machine, run, similarity: of, deformer: &|_, _| setting };
         let task = OfBody::new(&job, (setting, similarity), &self.materials, &remarks);
         let mut task = task.of_frame(&attempt);
         let done = course.run(read, &mut task)?;

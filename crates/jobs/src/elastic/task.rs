@@ -168,7 +168,7 @@ fn parts(times: &StepTimes, iterations: usize) -> Vec<StepPartRecord> {
 impl Task<ElasticResult> for OfBody<'_> {
     const SPEAKER: Speaker = Speaker::Elastic;
 
-    fn parameters(&self, outside: f32, _: Similarity) -> Value {
+    fn parameters(&self, outside: f32, _: Similarity, _: &Affine) -> Value {
         let (job, setting) = (self.job, self.setting);
         let mut all = json!({
             "affine": job.start().to_string(),

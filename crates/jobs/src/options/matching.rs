@@ -31,8 +31,10 @@ pub struct Models;
 
 impl UseOf<DeformModel> for Models {
     fn default_in_words() -> Option<String> {
-        let (usual, other) = (DeformModel::default().name(), DeformModel::SYMMETRIC.name());
-        Some(format!("{usual}; {other} for pairs of images that are compared by mind"))
+        let (usual, other) = (DeformModel::SYMMETRIC.name(), DeformModel::default().name());
+        Some(format!(
+            "{usual}; for populations, anatomies and transforms without a half-way {other}"
+        ))
     }
 
     fn usual() -> Option<DeformModel> {

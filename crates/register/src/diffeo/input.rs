@@ -64,7 +64,7 @@ pub struct Preparation {
     /// Match the histogram of each moving image to that of its fixed one first
     #[parameter(default = false, heading = "Method")]
     pub histogram_match: bool,
-    /// Compute on the whole fixed grid, not only around the foreground; symmetric does so anyway
+    /// Compute on the whole grid, not only around the foreground
     #[parameter(default = true, heading = "Method")]
     pub clip: bool,
 }

@@ -44,19 +44,26 @@ pub(super) struct Pair<D: Device, M: Model<D>> {
 }
 
 impl<D: Device, M: Model<D>> Pair<D, M> {
-    /// Of images that `affine` carries from the fixed to the moving world; `make` makes the model.
+    /// Of images that `affine` carries from the fixed to the moving world, and the grids of what is registered of them; `make` makes
+    /// the model.
     pub(super) fn new(
         device: &D,
-        images: Prepared<D>,
-        fixed: &Grid,
+        mut images: Prepared<D>,
+        [fixed, moving]: [&Grid; 2],
         affine: &Affine,
         make: impl Fn(&Grid) -> M,
     ) -> Result<Self> {
-        let grid = match images.moving.first() {
-            Some(moving) => M::samples(fixed, &moving.grid, affine)?,
-            None => fixed.clone(),
+        let grid = match images.moving.is_empty() {
+            false => M::samples(fixed, moving, affine)?,
+            true => fixed.clone(),
         };
         let mut model = make(&grid);
+        let finer = |image: DeviceImage<D>| image.with_finer_slices(device);
+        images.moving = images.moving.into_iter().map(finer).collect::<Result<_>>()?;
+        // Where the fixed images are warped, too.
+        if model.sides() == 2 {
+            images.fixed = images.fixed.into_iter().map(finer).collect::<Result<_>>()?;
+        }
         let state = model.begin(device, affine, images.moving.len())?;
         let volume = M::volume(images.volumes, affine);
         let counted_volume = grid.len() as f64 * grid.voxel_volume();
@@ -75,10 +82,12 @@ impl<D: Device, M: Model<D>> Pair<D, M> {
         })
     }
 
-    /// The result, on the grid of the fixed image.
-    pub(super) fn conclude(self, fixed: &Grid) -> Result<Found<D, M::Extra>> {
+    /// The result, on the `part` of the grid of the fixed image that was registered. A model that moves both images was on another grid
+    /// than this, and its result is on the `whole` of it: both its fields go on beyond the part as they end, and stay inverse to each other.
+    pub(super) fn conclude(self, part: &Grid, whole: &Grid) -> Result<Found<D, M::Extra>> {
         let Self { device, model, state, images, .. } = self;
         drop(images);
+        let fixed = if model.sides() == 2 { whole } else { part };
         model.conclude(&device, fixed, state)
     }
 }

@@ -3,7 +3,7 @@
 use super::clip::{Guard, IndexBox, crop_grid, paste_field};
 use super::input::DeformInput;
 use super::pair::{OneStep, Pair, Prepared};
-use super::register::{Conclusion, Foregrounds, check_input, clip_box, object_on, to_world};
+use super::register::{Conclusion, Foregrounds, check_input, clip_boxes, object_on, to_world};
 use super::result::DeformResult;
 use super::verdict::{Findings, judge};
 use crate::attachment::images::finest;
@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::model::{Found, Model, Multiscale};
 use crate::multiscale::{self, ScaleRecord};
 use crate::progress::Progress;
-use voxalign_compute::Device;
+use voxalign_compute::{Device, DeviceBuffer};
 use voxalign_image::{Grid, Volume};
 
 /// The parts of the fixed grid that a model can be computed on.
@@ -42,6 +42,8 @@ struct Setting<'a, D: Device> {
     to: IndexBox,
     /// Its grid.
     grid: Grid,
+    /// The grid of the same part of the moving image.
+    moving: Grid,
 }
 
 impl<'a, D: Device> PreparedPair<'a, D> {
@@ -52,10 +54,11 @@ impl<'a, D: Device> PreparedPair<'a, D> {
     pub fn new(device: &'a D, input: &'a DeformInput<'a>, parts: Parts<'_>) -> Result<Self> {
         check_input(input)?;
         let foregrounds: Vec<_> = input.channels.iter().map(Foregrounds::of).collect();
-        let to = clip_box(input, &foregrounds, parts)?;
+        let [to, of_moving] = clip_boxes(input, &foregrounds, parts)?;
         let grid = crop_grid(input.channels[0].fixed.grid(), &to)?;
+        let moving = crop_grid(input.channels[0].moving.grid(), &of_moving)?;
         let images = Prepared::new(device, input, &foregrounds, &to)?;
-        let setting = Setting { device, input, foregrounds, to, grid };
+        let setting = Setting { device, input, foregrounds, to, grid, moving };
         Ok(Self { images, setting })
     }
 
@@ -78,11 +81,12 @@ impl<'a, D: Device> PreparedPair<'a, D> {
         make: impl Fn(&Grid) -> M,
     ) -> Result<(DeformResult, M::Extra)> {
         let Self { images, setting } = self;
-        let Setting { device, input, grid, .. } = &setting;
-        let mut pair = Pair::new(*device, images, grid, &input.affine, make)?;
+        let Setting { device, input, grid, moving, .. } = &setting;
+        let mut pair = Pair::new(*device, images, [grid, moving], &input.affine, make)?;
         let (scales, rule) = (multiscale.scales(), multiscale.rule());
         let scales = multiscale::run(&mut pair, &mut OneStep, scales, &rule, progress)?;
-        let Found { fields, settled, mended, path, extra } = pair.conclude(grid)?;
+        let Found { fields, settled, mended, path, extra } =
+            pair.conclude(grid, input.channels[0].fixed.grid())?;
         let found = Found { fields, settled, mended, path, extra: () };
         Ok((setting.result(found, scales)?, extra))
     }
@@ -94,7 +98,7 @@ impl<D: Device> Setting<'_, D> {
         let Self { device, input, foregrounds, to, .. } = self;
         let whole = input.channels[0].fixed.grid();
         for field in &mut found.fields {
-            if !to.is_whole(whole) {
+            if field.len() != 3 * whole.len() {
                 *field = paste_field(device, field, whole, &to, Guard::default())?;
             }
         }

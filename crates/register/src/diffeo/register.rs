@@ -121,11 +121,7 @@ pub fn register_deformable<D: Device>(
     matching.check()?;
     check_start(&input.affine, matching.model)?;
     let suits = |n: usize| matching.solver.suits(n);
-    let parts = match matching.model.takes_parts() {
-        true => Parts::Suiting(&suits),
-        false => Parts::Whole,
-    };
-    let pair = PreparedPair::new(device, input, parts)?;
+    let pair = PreparedPair::new(device, input, Parts::Suiting(&suits))?;
     with_model(matching, Run { pair, multiscale: &matching.multiscale, progress })
 }
 
@@ -266,37 +262,41 @@ impl<D: Device> UseModel<D> for Run<'_, D> {
     }
 }
 
-/// The part of the fixed grid that is registered.
-pub(super) fn clip_box(
+/// The parts of the fixed and of the moving grid that are registered: the same of the world, as far as the grids go.
+pub(super) fn clip_boxes(
     input: &DeformInput<'_>,
     foregrounds: &[Foregrounds],
     parts: Parts<'_>,
-) -> Result<IndexBox> {
-    let whole = input.channels[0].fixed.grid();
-    let Parts::Suiting(suits) = parts else { return Ok(IndexBox::whole(whole)) };
+) -> Result<[IndexBox; 2]> {
+    let grids = [input.channels[0].fixed.grid(), input.channels[0].moving.grid()];
+    let Parts::Suiting(suits) = parts else { return Ok(grids.map(IndexBox::whole)) };
     if !input.preparation.clip {
-        return Ok(IndexBox::whole(whole));
+        return Ok(grids.map(IndexBox::whole));
     }
-    let mut found: Option<IndexBox> = None;
+    let (guard, ways) = (Guard::default(), [input.affine, input.affine.inverse()?]);
+    let mut found: [Option<IndexBox>; 2] = [None, None];
     for (channel, foreground) in input.channels.iter().zip(foregrounds) {
-        let of = |image: ImageView<'_>, above: Option<f32>| foreground_box(image, above?);
-        let boxes = [of(channel.fixed, foreground.0[0]), of(channel.moving, foreground.0[1])];
-        let one = common_box(
-            (whole, boxes[0]),
-            (channel.moving.grid(), boxes[1]),
-            &input.affine,
-            Guard::default(),
-        )?;
-        found = Some(found.map_or(one, |all| {
-            let start = [0, 1, 2].map(|a| all.start[a].min(one.start[a]));
-            let size = [0, 1, 2].map(|a| all.end()[a].max(one.end()[a]) - start[a]);
-            IndexBox { start, size }
-        }));
+        let of = |image: ImageView<'_>, above: Option<f32>| {
+            (image.grid().clone(), above.and_then(|above| foreground_box(image, above)))
+        };
+        let images = [of(channel.fixed, foreground.0[0]), of(channel.moving, foreground.0[1])];
+        for (side, found) in found.iter_mut().enumerate() {
+            let [own, other] = [&images[side], &images[1 - side]];
+            let one = common_box((&own.0, own.1), (&other.0, other.1), &ways[side], guard)?;
+            // Moving images of several channels may be on grids of their own.
+            let one = if own.0 == *grids[side] { one } else { IndexBox::whole(grids[side]) };
+            *found = Some(found.map_or(one, |all| all.with(&one)));
+        }
     }
-    let mut found = found.unwrap_or_else(|| IndexBox::whole(whole));
-    // Points pull wherever they are.
-    found = found.around(whole, &points_of(input)?, Guard::default());
-    Ok(found.grown(whole, suits))
+    let of_fixed = points_of(input)?;
+    let of_moving: Vec<_> = of_fixed.iter().map(|p| input.affine.apply(*p)).collect();
+    let [fixed, moving] = [0, 1].map(|side| {
+        let all = found[side].unwrap_or_else(|| IndexBox::whole(grids[side]));
+        // Points pull wherever they are.
+        let points = if side == 0 { &of_fixed } else { &of_moving };
+        all.around(grids[side], points, guard)
+    });
+    Ok([fixed.grown(grids[0], suits), moving.grown(grids[1], suits)])
 }
 
 impl<D: Device> Prepared<D> {

@@ -11,18 +11,21 @@ use voxalign_compute::ops::points::Bounds;
 use voxalign_compute::{Device, Dims};
 use voxalign_image::Grid;
 
-/// Makes forces of derivatives and covectors: at every voxel the derivative of the energy in its displacement, by the
-/// smallest voxel.
+/// Makes a force of derivatives and covectors: at every voxel the derivative of the energy in its displacement, by the
+/// smallest voxel. Where both sides move, in opposite directions and equally far, it is that of the first: half of the force on that side, less half
+/// of the force on the other one.
 pub(super) struct Forces<D: Device> {
     pub(super) dims: Dims,
     /// Spacing of the grid along each axis in units of the smallest.
     pub(super) spacing: [f64; 3],
     /// The length of the smallest voxel, mm.
     pub(super) smallest: f64,
-    /// The force on each side that moves.
-    pub(super) sides: Vec<D::Buffer<f32>>,
+    /// The number of sides that move.
+    pub(super) sides: usize,
+    /// The force.
+    pub(super) sum: D::Buffer<f32>,
     /// Whether something was added to it since the sum began.
-    is_set: Vec<bool>,
+    is_set: bool,
     /// Room for the derivatives of one attachment, of each side.
     pub(super) derivatives: Vec<Vec<D::Buffer<f32>>>,
 }
@@ -38,15 +41,16 @@ impl<D: Device> Forces<D> {
             dims: grid.dims(),
             spacing: grid.spacing().map(|h| h / smallest),
             smallest,
-            sides: (0..sides).map(|_| Ok(device.alloc(3 * grid.len())?)).collect::<Result<_>>()?,
-            is_set: vec![false; sides],
+            sides,
+            sum: device.alloc(3 * grid.len())?,
+            is_set: false,
             derivatives: (0..sides).map(|_| Vec::new()).collect(),
         })
     }
 
-    /// Begins new sums.
+    /// Begins a new sum.
     pub(super) fn begin(&mut self) {
-        self.is_set.fill(false);
+        self.is_set = false;
     }
 
     /// Adds the force on a side of an image that has moved, by the derivative in its values.
@@ -60,17 +64,20 @@ impl<D: Device> Forces<D> {
         derivative: &D::Buffer<f32>,
         moved: &D::Buffer<f32>,
     ) -> Result<()> {
-        let adds = std::mem::replace(&mut self.is_set[side], true);
-        Ok(device.force(derivative, moved, self.dims, self.spacing, adds, &mut self.sides[side])?)
+        let adds = std::mem::replace(&mut self.is_set, true);
+        // Differences along axes that are turned round, of voxels twice as long.
+        let sign = if side == 0 { 1.0 } else { -1.0 };
+        let spacing = self.spacing.map(|h| sign * self.sides as f64 * h);
+        Ok(device.force(derivative, moved, self.dims, spacing, adds, &mut self.sum)?)
     }
 
-    /// Ends the sums of images: where there were none, the force is zero.
+    /// Ends the sum of images: where there were none, the force is zero.
     ///
     /// # Errors
     /// What fails on the device.
     pub(super) fn end(&mut self, device: &D) -> Result<()> {
-        for (force, _) in self.sides.iter_mut().zip(&self.is_set).filter(|(_, is_set)| !**is_set) {
-            device.eval_in_place(&constant(0.0), force, &[], &[], None)?;
+        if !self.is_set {
+            device.eval_in_place(&constant(0.0), &mut self.sum, &[], &[], None)?;
         }
         Ok(())
     }
@@ -111,7 +118,7 @@ impl<D: Device> Forces<D> {
         Ok(energies)
     }
 
-    /// Adds the forces of the points that are held, within the bounds of each side; what pulls points pulls the side that leads to
+    /// Adds the forces of the points that are held, within bounds; what pulls points pulls the side that leads to
     /// where they go, and pushes the other.
     ///
     /// # Errors
@@ -121,29 +128,23 @@ impl<D: Device> Forces<D> {
         device: &D,
         ways: &[Way<'_, D>],
         points: &PointState<D>,
-        bounds: &[Bounds],
+        bounds: &Bounds,
     ) -> Result<()> {
-        let count = self.sides.len();
         for held in &points.held {
             for (side, (held, way)) in held.iter().zip(ways).enumerate() {
                 let Some([reach, stiffness]) = &held.reach else { continue };
-                // The second of two moves the moving side, to which fixed points go.
-                let sign = |m: usize| if count == 1 || m != side { 1.0 } else { -1.0 };
-                let signed = |(m, b): (usize, &Bounds)| Bounds {
-                    factors: b.factors.map(|f| sign(m) * f),
-                    ..*b
-                };
-                let bounds: Vec<Bounds> = bounds.iter().enumerate().map(signed).collect();
+                // Of two sides the fixed one is the first, and fixed points go to the moving one.
+                let sign = if self.sides == 2 && side == 0 { -1.0 } else { 1.0 };
+                let bounds = Bounds { factors: bounds.factors.map(|f| sign * f), ..*bounds };
                 let carriage = held.carriage(way.field, self.dims);
-                let mut forces: Vec<_> = self.sides.iter_mut().collect();
                 device.push_points(
                     &carriage,
                     held.at(),
                     &held.covectors,
                     reach,
                     stiffness,
-                    &bounds,
-                    &mut forces,
+                    &[bounds],
+                    &mut [&mut self.sum],
                 )?;
             }
         }

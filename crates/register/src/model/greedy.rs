@@ -155,7 +155,7 @@ impl<D: Device> Model<D> for GreedyModel<D> {
         }
         let warped = if alone { &**own } else { warped };
         if memory {
-            mover.exchange(device, [&mut *kept], step)?;
+            mover.exchange(device, kept, step)?;
         }
         mover.fraction = guard.factor();
         let to_world = self.grid.to_world().then(affine);
@@ -179,7 +179,7 @@ impl<D: Device> Model<D> for GreedyModel<D> {
         }
         mover.carry(device, [field], self.flow.total_sigma)?;
         if memory {
-            mover.exchange(device, [kept], step)?;
+            mover.exchange(device, kept, step)?;
         }
         Ok(energies)
     }
@@ -231,12 +231,12 @@ impl<D: Device> CohortModel<D> for GreedyModel<D> {
     }
 
     fn numbers(&self, state: &mut GreedyState<D>) -> Result<Vec<f64>> {
-        mover::numbers(state.kept.iter(), &mut state.points)
+        mover::numbers(state.kept.as_ref(), &mut state.points)
     }
 
     fn set_numbers(&self, device: &D, state: &mut GreedyState<D>, numbers: &[f64]) -> Result<()> {
         let GreedyState { dims, kept, points, .. } = state;
-        mover::set_numbers(device, *dims, numbers, [kept], points)
+        mover::set_numbers(device, *dims, numbers, kept, points)
     }
 
     fn needs_warped(&self) -> bool {

@@ -21,8 +21,8 @@ pub(super) struct Way<'a, D: Device> {
 pub(super) struct PointState<D: Device> {
     /// Of each attachment of points, the points of each side that is carried.
     pub(super) held: Vec<Vec<Held<D>>>,
-    /// The largest of the last velocity of each side; none before the first step of a scale.
-    pub(super) last: Vec<Largest>,
+    /// The largest of the last velocity; none before the first step of a scale.
+    pub(super) last: Option<Largest>,
     /// The factor by which points move farther than stiffness alone allows.
     pub(super) trust: Trust,
 }
@@ -138,16 +138,14 @@ impl<D: Device> PointState<D> {
     /// # Errors
     /// What failed on the device.
     pub(super) fn numbers(&mut self) -> Result<Vec<f64>> {
-        if self.held.is_empty() && self.last.is_empty() {
+        if self.held.is_empty() && self.last.is_none() {
             return Ok(Vec::new());
         }
-        let mut last = Vec::with_capacity(self.last.len());
-        for largest in self.last.drain(..) {
-            last.push(largest.wait()?);
-        }
-        self.last = last.iter().copied().map(Largest::Known).collect();
-        let mut all = vec![self.trust.factor, self.trust.last_energy, last.len() as f64];
-        all.append(&mut last);
+        let last = self.last.take().map(Largest::wait).transpose()?;
+        self.last = last.map(Largest::Known);
+        let count = f64::from(u8::from(last.is_some()));
+        let mut all = vec![self.trust.factor, self.trust.last_energy, count];
+        all.extend(last);
         for sides in &self.held {
             all.push(sides.len() as f64);
             all.extend(sides.iter().flat_map(Held::numbers));
@@ -167,7 +165,7 @@ impl<D: Device> PointState<D> {
         };
         state.trust = Trust { factor, last_energy };
         let count = rest.next().unwrap_or_default() as usize;
-        state.last.extend(rest.by_ref().take(count).map(Largest::Known));
+        state.last = rest.by_ref().take(count).last().map(Largest::Known);
         while let Some(sides) = rest.next() {
             let sides = (0..sides as usize).map(|_| Held::from_numbers(device, &mut rest));
             state.held.push(sides.collect::<Result<_>>()?);
@@ -178,6 +176,6 @@ impl<D: Device> PointState<D> {
 
 impl<D: Device> Default for PointState<D> {
     fn default() -> Self {
-        Self { held: Vec::new(), last: Vec::new(), trust: Trust::default() }
+        Self { held: Vec::new(), last: None, trust: Trust::default() }
     }
 }

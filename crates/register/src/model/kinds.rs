@@ -63,9 +63,9 @@ pub trait Kind: Parameters + Copy {
         Ok(())
     }
 
-    /// Whether it can be computed on a part of the fixed grid.
-    fn takes_parts(self) -> bool {
-        true
+    /// Whether it is computed on a grid between both images, not on that of the fixed one.
+    fn meets_half_way(self) -> bool {
+        false
     }
 }
 
@@ -120,10 +120,10 @@ impl DeformModel {
         each_model!(self, kind => kind.check_start(affine))
     }
 
-    /// Whether it can be computed on a part of the fixed grid.
+    /// Whether it is computed on a grid between both images, not on that of the fixed one.
     #[must_use]
-    pub fn takes_parts(self) -> bool {
-        each_model!(self, kind => kind.takes_parts())
+    pub fn meets_half_way(self) -> bool {
+        each_model!(self, kind => kind.meets_half_way())
     }
 
     /// Refuses to serve several subjects, where it registers pairs only.
@@ -243,13 +243,12 @@ impl Matching {
         Self { model, solver: model.usual_solver(), multiscale: Multiscale::default() }
     }
 
-    /// What is usual for a pair of images that are compared by a similarity, with a model where one is chosen: between two kinds of
-    /// image the symmetric one and smoother velocities, which follow what only one of them shows less.
+    /// What is usual for a model and a pair of images that are compared by a similarity: between two kinds of image smoother velocities,
+    /// which follow what only one of them shows less.
     #[must_use]
-    pub fn suiting(model: Option<DeformModel>, similarity: &Similarity) -> Self {
+    pub fn suiting(model: DeformModel, similarity: &Similarity) -> Self {
         let two_kinds = matches!(similarity, Similarity::Mind(_));
-        let usual = if two_kinds { DeformModel::SYMMETRIC } else { DeformModel::default() };
-        let mut matching = Self::of(model.unwrap_or(usual));
+        let mut matching = Self::of(model);
         if let (true, SolverKind::Gaussian(gaussian)) = (two_kinds, &mut matching.solver) {
             gaussian.sigma = BETWEEN_KINDS;
         }

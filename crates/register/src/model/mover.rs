@@ -27,7 +27,7 @@ pub enum StepRule {
 /// The steps of models in which displacements flow.
 #[derive(Debug, Clone, Copy, PartialEq, Parameters)]
 pub struct Flow {
-    /// Largest displacement of an iteration, voxels at the current scale
+    /// Largest displacement of an iteration, voxels at the current scale; where both images move, of each of them
     #[parameter(
         default = 0.5,
         unit = "VOX",
@@ -80,15 +80,15 @@ pub(super) struct Kept<D: Device> {
     pub(super) last_energy: f64,
 }
 
-/// The state of the sides, whose count comes first, followed by that of points.
+/// The state of a registration, whose length comes first, followed by that of points.
 ///
 /// # Errors
 /// What failed on the device.
-pub(super) fn numbers<'k, D: Device + 'k>(
-    kept: impl Iterator<Item = &'k Kept<D>>,
+pub(super) fn numbers<D: Device>(
+    kept: Option<&Kept<D>>,
     points: &mut PointState<D>,
 ) -> Result<Vec<f64>> {
-    let kept: Vec<f64> = kept.flat_map(|k| [k.step, k.last_energy]).collect();
+    let kept: Vec<f64> = kept.map_or(Vec::new(), |k| vec![k.step, k.last_energy]);
     Ok([vec![kept.len() as f64], kept, points.numbers()?].concat())
 }
 
@@ -96,26 +96,23 @@ pub(super) fn numbers<'k, D: Device + 'k>(
 ///
 /// # Errors
 /// Memory that runs out.
-pub(super) fn set_numbers<'k, D: Device + 'k>(
+pub(super) fn set_numbers<D: Device>(
     device: &D,
     dims: Dims,
     numbers: &[f64],
-    sides: impl IntoIterator<Item = &'k mut Option<Kept<D>>>,
+    kept: &mut Option<Kept<D>>,
     points: &mut PointState<D>,
 ) -> Result<()> {
     let (count, rest) = numbers.split_first().map_or((0, numbers), |(n, rest)| (*n as usize, rest));
-    let (kept, of_points) = rest.split_at(count.min(rest.len()));
+    let (of_kept, of_points) = rest.split_at(count.min(rest.len()));
     *points = PointState::from_numbers(device, of_points)?;
-    let mut pairs = kept.chunks_exact(2);
-    for side in sides {
-        *side = match pairs.next() {
-            Some(&[step, last_energy]) => {
-                let velocity = device.alloc(3 * dims.iter().product::<usize>())?;
-                Some(Kept { velocity, step, last_energy })
-            }
-            _ => None,
-        };
-    }
+    *kept = match of_kept {
+        &[step, last_energy] => {
+            let velocity = device.alloc(3 * dims.iter().product::<usize>())?;
+            Some(Kept { velocity, step, last_energy })
+        }
+        _ => None,
+    };
     Ok(())
 }
 
@@ -131,17 +128,11 @@ const BESIDE: f64 = 0.5;
 /// The factor of the largest step that points alone may make, where several act at one place.
 const TOGETHER: f64 = 2.0;
 
-/// Moves displacements along the velocities that solvers make of [`Forces`], on one side or on both.
+/// Moves displacements along the velocity that a solver makes of [`Forces`]: of two sides the one along it and the other against it, as
+/// what pulls the one pushes the other where the images nearly agree. Two velocities would let both sides go the same way as well, which brings
+/// nothing together.
 pub(super) struct Mover<D: Device> {
     forces: Forces<D>,
-    sides: Vec<Stepper<D>>,
-    /// The length of the next step as a fraction of the usual one. The variance of the Gaussian that smooths the total displacement is
-    /// in proportion to it.
-    pub(super) fraction: f64,
-}
-
-/// Makes a velocity of the force on one side, and steps along it.
-struct Stepper<D: Device> {
     solver: Box<dyn Solver<D>>,
     velocity: D::Buffer<f32>,
     /// Where a displacement is moved to; none where the force makes room.
@@ -149,6 +140,9 @@ struct Stepper<D: Device> {
     norms: D::Buffer<f64>,
     /// The step of the next advance, smallest voxels.
     step: f64,
+    /// The length of the next step as a fraction of the usual one. The variance of the Gaussian that smooths the total displacement is
+    /// in proportion to it.
+    pub(super) fraction: f64,
     /// Whether the current velocity is that of points alone, a unit of which is a voxel.
     of_points: bool,
     last_energy: f64,
@@ -168,22 +162,20 @@ impl<D: Device> Mover<D> {
         (sides, keeps_force): (usize, bool),
     ) -> Result<Self> {
         let forces = Forces::new(device, grid, sides)?;
-        let stepper = |_| {
-            Ok(Stepper {
-                solver: solver.build(device, forces.dims, forces.spacing)?,
-                velocity: device.alloc(3 * grid.len())?,
-                spare: if keeps_force { Some(device.alloc(3 * grid.len())?) } else { None },
-                norms: device.alloc(3)?,
-                step,
-                of_points: false,
-                last_energy: f64::INFINITY,
-            })
-        };
-        let sides = (0..sides).map(stepper).collect::<Result<_>>()?;
-        Ok(Self { forces, sides, fraction: 1.0 })
+        Ok(Self {
+            solver: solver.build(device, forces.dims, forces.spacing)?,
+            velocity: device.alloc(3 * grid.len())?,
+            spare: if keeps_force { Some(device.alloc(3 * grid.len())?) } else { None },
+            norms: device.alloc(3)?,
+            step,
+            fraction: 1.0,
+            of_points: false,
+            last_energy: f64::INFINITY,
+            forces,
+        })
     }
 
-    /// Finds the velocities that what pulls asks for, of `images` on the grid and of points, which go the `ways` from each
+    /// Finds the velocity that what pulls asks for, of `images` on the grid and of points, which go the `ways` from each
     /// side to the other. One side is the moving one. The energies are waited for by themselves: the device has work
     /// meanwhile.
     ///
@@ -208,19 +200,15 @@ impl<D: Device> Mover<D> {
         }
         self.solve(device)?;
         if !points.held.is_empty() {
-            let norms = self.sides.iter().map(|side| device.arriving(&side.norms));
-            points.last = norms.map(|n| Ok(Largest::Arriving(n?))).collect::<Result<_>>()?;
+            points.last = Some(Largest::Arriving(device.arriving(&self.norms)?));
         }
         Ok(energies)
     }
 
     /// Determines how far forces at points reach.
     fn reach(&mut self, device: &D, points: &mut PointState<D>, stiff: &[Vec<f32>]) -> Result<()> {
-        let Forces { dims, smallest, sides: forces, .. } = &mut self.forces;
-        let (Some(side), Some(force)) = (self.sides.first_mut(), forces.first_mut()) else {
-            return Ok(());
-        };
-        let Stepper { solver, velocity, .. } = side;
+        let Self { forces, solver, velocity, .. } = self;
+        let Forces { dims, smallest, sum: force, .. } = forces;
         let held = points.held.iter_mut().flatten();
         let points = held.zip(stiff.iter().map(Vec::as_slice)).collect();
         reaches(device, *dims, *smallest, points, [force, velocity], |force, velocity| {
@@ -232,48 +220,40 @@ impl<D: Device> Mover<D> {
         Ok(())
     }
 
-    /// How the forces of points are held back on each side: where images pull, to the pace of these.
+    /// How the forces of points are held back: where images pull, to the pace of these.
     fn bounds(
         &mut self,
         device: &D,
         share: f64,
         has_images: bool,
         points: &mut PointState<D>,
-    ) -> Result<Vec<Bounds>> {
-        let mut last: Vec<f64> = Vec::new();
-        if has_images && points.last.is_empty() {
-            self.solve(device)?;
-            for side in &self.sides {
-                last.push(device.download(&side.norms)?.first().copied().unwrap_or_default());
+    ) -> Result<Bounds> {
+        let last = match points.last.take() {
+            Some(largest) => Some(largest.wait()?),
+            None if has_images => {
+                // Of the images alone, so far.
+                self.solve(device)?;
+                device.download(&self.norms)?.first().copied()
             }
-        }
-        for largest in points.last.drain(..) {
-            last.push(largest.wait()?);
-        }
-        let stiffness = self.sides.len() as f64 / points.trust.factor();
-        let factors = by_smallest(self.forces.dims, self.forces.spacing, 1.0);
-        let fraction = self.fraction;
-        let bounds = |(s, side): (usize, &mut Stepper<D>)| {
-            let step = fraction * side.step;
-            let pace = last.get(s).filter(|l| has_images && **l > 0.0).map(|l| step / l);
-            side.of_points = pace.is_none();
-            let step = step * if side.of_points { 1.0 } else { BESIDE };
-            Bounds { factors, step, pace, share, stiffness }
+            None => None,
         };
-        Ok(self.sides.iter_mut().enumerate().map(bounds).collect())
+        let stiffness = self.forces.sides as f64 / points.trust.factor();
+        let factors = by_smallest(self.forces.dims, self.forces.spacing, 1.0);
+        let step = self.fraction * self.step;
+        let pace = last.filter(|l| has_images && *l > 0.0).map(|l| step / l);
+        self.of_points = pace.is_none();
+        let step = step * if self.of_points { 1.0 } else { BESIDE };
+        Ok(Bounds { factors, step, pace, share, stiffness })
     }
 
-    /// The velocities of the current forces, and their norms.
+    /// The velocity of the current force, and its norms.
     fn solve(&mut self, device: &D) -> Result<()> {
-        for (side, force) in self.sides.iter_mut().zip(&self.forces.sides) {
-            side.solver.solve(force, &mut side.velocity)?;
-            device.field_norms(&side.velocity, [1.0; 3], &mut side.norms)?;
-        }
-        Ok(())
+        self.solver.solve(&self.forces.sum, &mut self.velocity)?;
+        Ok(device.field_norms(&self.velocity, [1.0; 3], &mut self.norms)?)
     }
 
-    /// Moves the displacement of each side along its last velocity, `φ ← φ ∘ (id + s v)`, and smooths it where that is asked
-    /// for.
+    /// Moves the displacement of the first side along the last velocity, `φ ← φ ∘ (id + s v)`, and that of the second against it, and smooths them where
+    /// that is asked for.
     ///
     /// # Errors
     /// What fails on the device.
@@ -288,83 +268,71 @@ impl<D: Device> Mover<D> {
     {
         let fraction = self.fraction;
         let total_sigma = total_sigma * fraction.sqrt();
-        let Forces { dims, spacing, sides: forces, .. } = &mut self.forces;
-        for ((side, force), field) in self.sides.iter_mut().zip(forces).zip(fields) {
-            // Against the force, in voxels along each axis.
-            let (step, most) = match side.of_points {
-                false => (fraction * side.step, f64::INFINITY),
-                true => (fraction * TOGETHER * side.step, 1.0),
-            };
-            let limit = Limit { largest: &side.norms, index: 0, step, most };
-            let step = Step { scale: spacing.map(|h| -1.0 / h), limit: Some(limit) };
-            let spare = side.spare.as_mut().unwrap_or(force);
-            device.advance(field, &side.velocity, &step, *dims, spare)?;
+        // In voxels along each axis.
+        let (step, most) = match self.of_points {
+            false => (fraction * self.step, f64::INFINITY),
+            true => (fraction * TOGETHER * self.step, 1.0),
+        };
+        let Forces { dims, spacing, sum, .. } = &mut self.forces;
+        let spare = self.spare.as_mut().unwrap_or(sum);
+        // The first side goes against the force.
+        for (field, sign) in fields.into_iter().zip([-1.0, 1.0]) {
+            let limit = Limit { largest: &self.norms, index: 0, step, most };
+            let step = Step { scale: spacing.map(|h| sign / h), limit: Some(limit) };
+            device.advance(field, &self.velocity, &step, *dims, spare)?;
             smooth_into(device, spare, *dims, total_sigma, field)?;
         }
         Ok(())
     }
 
-    /// Exchanges the state of each side between steps of a registration: the velocity, from which solvers start,
+    /// Exchanges the state between steps of a registration: the velocity, from which solvers start,
     /// and the step. `None` means a registration that begins: a new velocity is made then.
     ///
     /// # Errors
     /// Memory that runs out.
-    pub(super) fn exchange<'k>(
+    pub(super) fn exchange(
         &mut self,
         device: &D,
-        others: impl IntoIterator<Item = &'k mut Option<Kept<D>>>,
+        other: &mut Option<Kept<D>>,
         first: f64,
-    ) -> Result<()>
-    where
-        D: 'k,
-    {
-        for (side, other) in self.sides.iter_mut().zip(others) {
-            match other {
-                Some(kept) => {
-                    std::mem::swap(&mut side.velocity, &mut kept.velocity);
-                    std::mem::swap(&mut side.step, &mut kept.step);
-                    std::mem::swap(&mut side.last_energy, &mut kept.last_energy);
-                    side.solver.start_from_last();
-                }
-                None => {
-                    let velocity = device.alloc(side.velocity.len())?;
-                    let velocity = std::mem::replace(&mut side.velocity, velocity);
-                    let (step, last_energy) = (side.step, side.last_energy);
-                    *other = Some(Kept { velocity, step, last_energy });
-                    (side.step, side.last_energy) = (first, f64::INFINITY);
-                    side.solver.restart();
-                }
+    ) -> Result<()> {
+        match other {
+            Some(kept) => {
+                std::mem::swap(&mut self.velocity, &mut kept.velocity);
+                std::mem::swap(&mut self.step, &mut kept.step);
+                std::mem::swap(&mut self.last_energy, &mut kept.last_energy);
+                self.solver.start_from_last();
+            }
+            None => {
+                let velocity = device.alloc(self.velocity.len())?;
+                let velocity = std::mem::replace(&mut self.velocity, velocity);
+                let (step, last_energy) = (self.step, self.last_energy);
+                *other = Some(Kept { velocity, step, last_energy });
+                (self.step, self.last_energy) = (first, f64::INFINITY);
+                self.solver.restart();
             }
         }
         Ok(())
     }
 
-    /// Adapts the step of the sides of a subject to the current energy, which is known then.
+    /// Adapts the step of a subject to the current energy, which is known then.
     ///
     /// # Errors
     /// What failed on the device.
     pub(super) fn adapt(&mut self, energies: PendingEnergies) -> Result<PendingEnergies> {
         let (energies, total) = energies.known()?;
-        for side in &mut self.sides {
-            if total > side.last_energy {
-                side.step *= 0.5;
-            }
-            side.last_energy = total;
+        if total > self.last_energy {
+            self.step *= 0.5;
         }
+        self.last_energy = total;
         Ok(energies)
     }
 
-    /// The largest relative residual of the last solutions.
+    /// The relative residual of the last solution.
     ///
     /// # Errors
     /// What fails on the device.
     pub(super) fn residual(&mut self) -> Result<Option<f64>> {
-        let mut largest: Option<f64> = None;
-        for (side, force) in self.sides.iter_mut().zip(&self.forces.sides) {
-            if let Some(residual) = side.solver.residual(force, &side.velocity)? {
-                largest = Some(largest.map_or(residual, |l| l.max(residual)));
-            }
-        }
-        Ok(largest)
+        self.solver.residual(&self.forces.sum, &self.velocity)
     }
 }

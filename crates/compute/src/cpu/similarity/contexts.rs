@@ -87,7 +87,7 @@ pub(super) fn run(cpu: &Cpu, job: &Job<'_>, derivative: &mut [f32]) -> Result<f6
     let bytes = [2, 1].map(|of| Slide::bytes(job.dims[2], job.radius[2], of * images));
     let reach = [1, 2].map(|a| job.radius[a] + job.distance[a]);
     let cut = Cut { dims: job.dims, reach, cache: CACHE, bytes };
-    let sum = tasks::run(cpu, &cut, derivative, |task| run_task(cpu.simd(), job, task))?;
+    let sum = tasks::run(cpu, &cut, [derivative], |task| run_task(cpu.simd(), job, task))?;
     Ok(sum * job.scale)
 }
 
@@ -319,7 +319,7 @@ fn lit_of(job: &Job<'_>, image: &[f32], at: [usize; 2], groups: usize) -> Lit {
 }
 
 kernel! {
-    fn run_task<V>(v, job: &Job<'_>, task: &mut Task<'_>) {
+    fn run_task<V>(v, job: &Job<'_>, task: &mut Task<'_, 1>) {
         let [nx, ny, nz] = job.dims;
         let ([rx, ry, rz], [_, dy, dz]) = (job.radius, job.distance);
         let count = job.pairs.len();
@@ -404,7 +404,7 @@ kernel! {
                             if !rows.contains(&to_y) || !slices.contains(&to_z) {
                                 continue;
                             }
-                            let out = &mut task.derivative[to_z - slices.start];
+                            let out = &mut task.derivatives[0][to_z - slices.start];
                             let out = &mut out[(to_y - rows.start) * nx..][..nx];
                             let sums = (sums_of_windows.all(), lit);
                             act(v, job, &around, n, sums, &mut room, out);

@@ -2,7 +2,8 @@
 //!
 //! With `p = 2 w A / (B C)`, `q = p A / C` and `r = p f̄ − q m̄` at the centres of windows, and `Σ` over
 //! the centres of the windows that a voxel is in (which are those in the window about the voxel, also at
-//! the border), the derivative is `−(f Σ p − m Σ q − Σ r) / Σ w`.
+//! the border), the derivative in the moving image is `−(f Σ p − m Σ q − Σ r) / Σ w`. That in the fixed image is
+//! `−(m Σ p − f Σ q' − Σ r') / Σ w` with `q' = p A / B` and `r' = p m̄ − q' f̄`.
 //!
 //! A task takes some rows and slices. It goes from slice to slice: products of the voxels are summed
 //! along y, then along z, then along x; the coefficients made of the sums are summed along x, y and z,
@@ -89,13 +90,22 @@ fn mean(image: &[f32], dims: Dims) -> f32 {
     if mean.is_finite() { mean } else { 0.0 }
 }
 
-/// Writes the derivative. Gives `Σ w c`.
-pub(super) fn run(cpu: &Cpu, job: &Job<'_>, derivative: &mut [f32]) -> Result<f64> {
+/// Writes the derivative in the moving image, and after it that in the fixed one if there are two. Gives `Σ w c`.
+pub(super) fn run<const N: usize>(
+    cpu: &Cpu,
+    job: &Job<'_>,
+    derivatives: [&mut [f32]; N],
+) -> Result<f64> {
     let [_, ry, rz] = job.radius;
     let (centres, groups) = (Centres::of(job), groups(job));
-    let bytes = [5, 3].map(|images| Slide::bytes(job.dims[2], rz, images * groups));
+    let bytes = [5, coefficients_of(N)].map(|n| Slide::bytes(job.dims[2], rz, n * groups));
     let cut = Cut { dims: job.dims, reach: [ry, rz], cache: CACHE, bytes };
-    tasks::run(cpu, &cut, derivative, |task| run_task(cpu.simd(), job, centres, task))
+    tasks::run(cpu, &cut, derivatives, |task| run_task::<N>(cpu.simd(), job, centres, task))
+}
+
+/// The number of coefficients of a window: `p`, and of each derivative `q` and `r`.
+const fn coefficients_of(derivatives: usize) -> usize {
+    1 + 2 * derivatives
 }
 
 /// Groups of sixteen numbers of a row and the zeros after it, at least the radius.
@@ -162,7 +172,7 @@ impl Counts {
 
 /// The coefficients of a row where it is lit, given the sums of its windows; gives `Σ w c`.
 #[inline(always)]
-fn coefficients<V: Vectors>(
+fn coefficients<V: Vectors, const N: usize>(
     v: V,
     sums: &[Lanes],
     counts: &Counts,
@@ -170,9 +180,8 @@ fn coefficients<V: Vectors>(
     lit: Lit,
     out: &mut [Lanes],
 ) -> f64 {
-    let groups = out.len() / 3;
-    let (p_out, rest) = out.split_at_mut(groups);
-    let (q_out, r_out) = rest.split_at_mut(groups);
+    let groups = out.len() / coefficients_of(N);
+    let (p_out, qr_out) = out.split_at_mut(groups);
     let (of_f, rest) = sums.split_at(groups);
     let (of_m, rest) = rest.split_at(groups);
     let (of_ff, rest) = rest.split_at(groups);
@@ -184,7 +193,9 @@ fn coefficients<V: Vectors>(
         let (f, m) = (v.load(&of_f[g]), v.load(&of_m[g]));
         let (inverse, noise) = (v.load(&inverse[g]), v.load(&noise[g]));
         let (f_mean, m_mean) = (v.mul(f, inverse), v.mul(m, inverse));
-        let a = v.sub(v.load(&of_fm[g]), v.mul(f_mean, m));
+        // Of two derivatives either image is the first: exchanging them changes no bit.
+        let product = if N == 1 { v.mul(f_mean, m) } else { v.mul(v.mul(f, m), inverse) };
+        let a = v.sub(v.load(&of_fm[g]), product);
         let b = v.add(v.max(v.sub(v.load(&of_ff[g]), v.mul(f_mean, f)), zero), noise);
         let c = v.add(v.max(v.sub(v.load(&of_mm[g]), v.mul(m_mean, m)), zero), noise);
         let (over_b, over_c) = (v.div(one, b), v.div(one, c));
@@ -192,32 +203,37 @@ fn coefficients<V: Vectors>(
         let (a_b, a_c) = (v.mul(a, over_b), v.mul(a, over_c));
         let w = load(v, weights, g, 0.0);
         energy = v.add_wide(energy, v.widen(v.mul(w, v.mul(a_b, a_c))));
-        let p = v.mul(v.mul(v.add(w, w), a_b), over_c);
-        let q = v.mul(p, a_c);
+        let p = match N {
+            1 => v.mul(v.mul(v.add(w, w), a_b), over_c),
+            _ => v.mul(w, v.add(v.mul(a_b, over_c), v.mul(a_c, over_b))),
+        };
         v.store(p, &mut p_out[g]);
-        v.store(q, &mut q_out[g]);
-        v.store(v.sub(v.mul(p, f_mean), v.mul(q, m_mean)), &mut r_out[g]);
+        let sides = [(a_c, f_mean, m_mean), (a_b, m_mean, f_mean)];
+        for (side, (ratio, other, own)) in sides.into_iter().take(N).enumerate() {
+            let q = v.mul(p, ratio);
+            v.store(q, &mut qr_out[2 * side * groups + g]);
+            v.store(
+                v.sub(v.mul(p, other), v.mul(q, own)),
+                &mut qr_out[(2 * side + 1) * groups + g],
+            );
+        }
     }
     let mut lanes = [0f64; LANES];
     v.store_wide(energy, &mut lanes);
     lanes.into_iter().sum()
 }
 
-/// A row of the derivative, given the sums of the coefficients where they are lit.
+/// A row of the derivative in the image `m`, given the sums of its coefficients where they are lit.
 #[inline(always)]
 fn derivatives<V: Vectors>(
     v: V,
-    (sums, lit): (&[Lanes], Lit),
-    f: &[f32],
-    m: &[f32],
-    centres: Centres,
+    ([p, q, r], lit): ([&[Lanes]; 3], Lit),
+    [f, m]: [&[f32]; 2],
+    [cf, cm]: [f32; 2],
     scale: f32,
     out: &mut [f32],
 ) {
-    let groups = sums.len() / 3;
-    let (p, rest) = sums.split_at(groups);
-    let (q, r) = rest.split_at(groups);
-    let (cf, cm) = (v.splat(centres.fixed), v.splat(centres.moving));
+    let (cf, cm) = (v.splat(cf), v.splat(cm));
     let scale = v.splat(scale);
     for (g, out) in out.chunks_mut(LANES).enumerate() {
         if g < lit.0 || g >= lit.1 {
@@ -240,7 +256,9 @@ fn derivatives<V: Vectors>(
 }
 
 kernel! {
-    fn run_task<V>(v, job: &Job<'_>, centres: Centres, task: &mut Task<'_>) {
+    fn run_task<V, const N: usize>(
+        v, job: &Job<'_>, centres: Centres, task: &mut Task<'_, N>,
+    ) {
         let [nx, ny, nz] = job.dims;
         let [rx, ry, rz] = job.radius;
         let row = |y: usize, z: usize| (y + z * ny) * nx..(y + z * ny + 1) * nx;
@@ -250,15 +268,16 @@ kernel! {
         let (voxel_rows, voxel_slices) =
             (about(&centre_rows, ry, ny), about(&centre_slices, rz, nz));
         let groups = groups(job);
-        let (five, three) = ((5, groups), (3, groups));
+        let (five, several) = ((5, groups), (coefficients_of(N), groups));
         let mut voxels_y = Slide::new(ny, ry, voxel_rows.start, 1, five);
         let mut voxels_z = Slide::new(nz, rz, voxel_slices.start, centre_rows.len(), five);
         let mut voxels_x = Line::new(rx, five);
-        let mut windows_x = Line::new(rx, three);
-        let mut windows_y = Slide::new(ny, ry, centre_rows.start, 1, three);
-        let mut windows_z = Slide::new(nz, rz, centre_slices.start, rows.len(), three);
+        let mut windows_x = Line::new(rx, several);
+        let mut windows_y = Slide::new(ny, ry, centre_rows.start, 1, several);
+        let mut windows_z = Slide::new(nz, rz, centre_slices.start, rows.len(), several);
         let mut counts = Counts::new(job, groups);
-        let (mut sums, mut sums_of_windows) = (Room::new(5 * groups), Room::new(3 * groups));
+        let [mut sums, mut sums_of_windows] =
+            [5, coefficients_of(N)].map(|n| Room::new(n * groups));
         let ones = vec![1f32; nx];
         let (mut centre_z, mut out_z) = (centre_slices.start, slices.start);
         for z in voxel_slices {
@@ -289,7 +308,8 @@ kernel! {
                     counts.of_row(v, y_window.len() * z_window.len(), job.noise);
                     let weights = job.weights.map_or(&ones[..], |w| &w[row(y, centre_z)]);
                     let out = windows_x.rows(lit);
-                    let energy = coefficients(v, sums.all(), &counts, weights, lit, out);
+                    let energy =
+                        coefficients::<V, N>(v, sums.all(), &counts, weights, lit, out);
                     if rows.contains(&y) && slices.contains(&centre_z) {
                         task.energy[centre_z - slices.start][y - rows.start] = energy;
                     }
@@ -305,13 +325,21 @@ kernel! {
                     }
                 }
                 while out_z < slices.end && windows_z.last(out_z) <= centre_z {
-                    let out = task.derivative[out_z - slices.start].chunks_exact_mut(nx);
-                    for (i, out) in out.enumerate() {
+                    for i in 0..rows.len() {
                         let at = row(rows.start + i, out_z);
                         windows_z.sum(v, out_z, i, sums_of_windows.all_mut());
-                        let (f, m) = (&job.fixed[at.clone()], &job.moving[at]);
-                        let sums = (sums_of_windows.all(), windows_z.lit(out_z, i));
-                        derivatives(v, sums, f, m, centres, job.scale, out);
+                        let lit = windows_z.lit(out_z, i);
+                        let mut images = [&job.fixed[at.clone()], &job.moving[at]];
+                        let mut centres = [centres.fixed, centres.moving];
+                        let sums = sums_of_windows.all();
+                        let of = |n: usize| &sums[n * groups..(n + 1) * groups];
+                        for (side, out) in task.derivatives.iter_mut().enumerate() {
+                            let out = &mut out[out_z - slices.start][i * nx..(i + 1) * nx];
+                            let sums = [of(0), of(2 * side + 1), of(2 * side + 2)];
+                            derivatives(v, (sums, lit), images, centres, job.scale, out);
+                            images.reverse();
+                            centres.reverse();
+                        }
                     }
                     out_z += 1;
                 }

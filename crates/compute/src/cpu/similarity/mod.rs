@@ -52,7 +52,7 @@ impl Similarity for Cpu {
         let n = check_local_correlation(lengths, dims, noise, energy.len())?;
         let total = total_weight(self, weights, n)?;
         let job = job([fixed, moving], weights, dims, radius, noise, total);
-        let sum = correlation::run(self, &job, derivative.as_mut_slice())?;
+        let sum = correlation::run(self, &job, [derivative.as_mut_slice()])?;
         energy.as_mut_slice()[0] = -sum / total;
         Ok(())
     }
@@ -73,14 +73,10 @@ impl Similarity for Cpu {
         let n = check_local_correlation(lengths, dims, noise, energy.len())?;
         check_len("derivative", n, first_derivative.len())?;
         let total = total_weight(self, weights, n)?;
-        let mut sum = 0.0;
-        for (images, derivative) in
-            [([second, first], first_derivative), ([first, second], second_derivative)]
-        {
-            let job = job(images, weights, dims, radius, noise, total);
-            sum += correlation::run(self, &job, derivative.as_mut_slice())?;
-        }
-        energy.as_mut_slice()[0] = -0.5 * sum / total;
+        let job = job([first, second], weights, dims, radius, noise, total);
+        let derivatives = [second_derivative.as_mut_slice(), first_derivative.as_mut_slice()];
+        let sum = correlation::run(self, &job, derivatives)?;
+        energy.as_mut_slice()[0] = -sum / total;
         Ok(())
     }
 

@@ -10,12 +10,12 @@ use crate::cpu::simd::{LANES, Lanes, Vectors};
 use crate::error::Result;
 use crate::host::zeroed;
 
-/// A block of rows and slices, and what is found there: for each slice the rows of the derivative, and
+/// A block of rows and slices, and what is found there: for each slice the rows of each derivative, and
 /// the energy of each of them.
-pub(super) struct Task<'a> {
+pub(super) struct Task<'a, const N: usize> {
     pub(super) rows: Range<usize>,
     pub(super) slices: Range<usize>,
-    pub(super) derivative: Vec<&'a mut [f32]>,
+    pub(super) derivatives: [Vec<&'a mut [f32]>; N],
     pub(super) energy: Vec<&'a mut [f64]>,
 }
 
@@ -30,12 +30,12 @@ pub(super) struct Cut {
     pub(super) bytes: [usize; 2],
 }
 
-/// Does all tasks, which write the derivative; the sum of their energies, in the order of the rows.
-pub(super) fn run(
+/// Does all tasks, which write the derivatives; the sum of their energies, in the order of the rows.
+pub(super) fn run<const N: usize>(
     cpu: &Cpu,
     cut: &Cut,
-    derivative: &mut [f32],
-    work: impl Fn(&mut Task<'_>) + Sync,
+    derivatives: [&mut [f32]; N],
+    work: impl Fn(&mut Task<'_, N>) + Sync,
 ) -> Result<f64> {
     let ([nx, ny, nz], [ry, rz], [first, second]) = (cut.dims, cut.reach, cut.bytes);
     // As many rows as fit in the cache, but enough that those about them are not most of the work.
@@ -46,19 +46,24 @@ pub(super) fn run(
     let wanted = (3 * cpu.threads()).div_ceil(tiles);
     let slices = if cpu.threads() == 1 { nz } else { nz.div_ceil(wanted).max(4 * rz).max(1) };
     let mut energies = zeroed::<f64>(ny * nz)?;
-    let mut tasks: Vec<Task<'_>> = (0..nz.div_ceil(slices) * tiles)
+    let mut tasks: Vec<Task<'_, N>> = (0..nz.div_ceil(slices) * tiles)
         .map(|task| {
             let (y, z) = (task % tiles * rows, task / tiles * slices);
             let (rows, slices) = (y..ny.min(y + rows), z..nz.min(z + slices));
-            Task { rows, slices, derivative: Vec::new(), energy: Vec::new() }
+            Task { rows, slices, derivatives: [const { Vec::new() }; N], energy: Vec::new() }
         })
         .collect();
-    let parts = derivative.chunks_mut(nx * ny).zip(energies.chunks_mut(ny)).enumerate();
-    for (z, (derivative, energy)) in parts {
-        let parts = derivative.chunks_mut(nx * rows).zip(energy.chunks_mut(rows));
-        for (task, (derivative, energy)) in tasks[z / slices * tiles..].iter_mut().zip(parts) {
-            task.derivative.push(derivative);
+    for (z, energy) in energies.chunks_mut(ny).enumerate() {
+        for (task, energy) in tasks[z / slices * tiles..].iter_mut().zip(energy.chunks_mut(rows)) {
             task.energy.push(energy);
+        }
+    }
+    for (which, derivative) in derivatives.into_iter().enumerate() {
+        for (z, slice) in derivative.chunks_mut(nx * ny).enumerate() {
+            let parts = slice.chunks_mut(nx * rows);
+            for (task, part) in tasks[z / slices * tiles..].iter_mut().zip(parts) {
+                task.derivatives[which].push(part);
+            }
         }
     }
     if cpu.threads() == 1 {

@@ -43,6 +43,14 @@ impl IndexBox {
         (0..3).map(|a| self.size[a] as f64 / grid.dims()[a] as f64).product()
     }
 
+    /// The smallest box with both.
+    #[must_use]
+    pub fn with(&self, other: &Self) -> Self {
+        let start = [0, 1, 2].map(|a| self.start[a].min(other.start[a]));
+        let size = [0, 1, 2].map(|a| self.end()[a].max(other.end()[a]) - start[a]);
+        Self { start, size }
+    }
+
     /// The box, grown as little as may be to sizes that suit, as far as the grid goes; an axis
     /// along which no size suits stays as it is.
     #[must_use]

@@ -222,7 +222,7 @@ impl<D: Device> Work<D> {
         for way in ways {
             // Where points are is from the last time step on.
             if let (Some(forces), Some(at)) = (way.forces.get(j), way.at.iter().rev().nth(j)) {
-                device.add_splat(forces, at, lattice(path.dims), &mut self.forces.sides[0])?;
+                device.add_splat(forces, at, lattice(path.dims), &mut self.forces.sum)?;
             }
         }
         Ok(())
@@ -357,7 +357,7 @@ impl<D: Device> LddmmModel<D> {
             let (first, last) = (s * every, steps.min((s + 1) * every));
             if segments > 1 {
                 // The images of this segment once more; the force holds the flow meanwhile.
-                device.copy(&work.field, &mut work.forces.sides[0])?;
+                device.copy(&work.field, &mut work.forces.sum)?;
                 if s == 0 {
                     let zero = &mut work.field;
                     device.eval_in_place(&(x(0) * param(0)), zero, &[], &[0.0], None)?;
@@ -365,7 +365,7 @@ impl<D: Device> LddmmModel<D> {
                     device.copy(&work.checkpoints[s - 1], &mut work.field)?;
                 }
                 work.forward(device, path, moved, first, last)?;
-                device.copy(&work.forces.sides[0], &mut work.field)?;
+                device.copy(&work.forces.sum, &mut work.field)?;
             }
             for j in (first..last).rev() {
                 work.push(device, j - first)?;
@@ -377,7 +377,7 @@ impl<D: Device> LddmmModel<D> {
                     work.add_points(device, path, j, &ways)?;
                 }
                 let velocity = path.velocities[j].view(device, &mut work.velocity)?;
-                work.solver.solve(&work.forces.sides[0], &mut work.solution)?;
+                work.solver.solve(&work.forces.sum, &mut work.solution)?;
                 let rate = match pace.rate {
                     Some(rate) => rate,
                     None if !has_images && of_images => MOST,
@@ -395,7 +395,7 @@ impl<D: Device> LddmmModel<D> {
                 pace.rate = Some(rate);
                 if of_images {
                     work.add_points(device, path, j, &ways)?;
-                    work.solver.solve(&work.forces.sides[0], &mut work.solution)?;
+                    work.solver.solve(&work.forces.sum, &mut work.solution)?;
                 }
                 let velocity = path.velocities[j].view(device, &mut work.velocity)?;
                 let step = path.step(1.0);
@@ -481,7 +481,7 @@ impl<D: Device> Model<D> for LddmmModel<D> {
 
     fn residual(&mut self) -> Result<Option<f64>> {
         match &mut self.work {
-            Some(work) => work.solver.residual(&work.forces.sides[0], &work.solution),
+            Some(work) => work.solver.residual(&work.forces.sum, &work.solution),
             None => Ok(None),
         }
     }

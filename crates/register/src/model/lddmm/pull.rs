@@ -105,7 +105,7 @@ impl<D: Device> Work<D> {
         };
         let values = stiffness.iter().map(scaled).collect::<voxalign_compute::Result<Vec<_>>>()?;
         for j in 0..path.time_steps {
-            let force = &mut self.forces.sides[0];
+            let force = &mut self.forces.sum;
             device.eval_in_place(&constant(0.0), force, &[], &[], None)?;
             for (way, values) in ways.iter().zip(&values) {
                 device.add_splat(values, &way.at[j], lattice(dims), force)?;

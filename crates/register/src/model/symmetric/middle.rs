@@ -1,6 +1,6 @@
 //! The midpoint of two images, and transforms composed of the halves that lead to it.
 
-use crate::attachment::images::{Moved, finest};
+use crate::attachment::images::{Moved, finer_slices, finest};
 use crate::error::{RegisterError, Result};
 use crate::model::mend::{ERROR, REPAIRS, invert_consistently, mend, misses, smooth_near, widened};
 use voxalign_compute::ops::elementwise::x;
@@ -42,24 +42,15 @@ pub fn square_root(affine: &Affine) -> Result<Affine> {
     }
 }
 
-/// The spacing beyond which, relative to the finest, an axis is that of thick slices, and the most slices of the middle for each of these.
-const THICK: f64 = 1.5;
-const SLICES: f64 = 3.0;
-
 /// The spacing of the middle of images with the same axes: the finer one along each, and of thick slices finer than that, as a deformation
 /// along an axis is only as fine as the grid that it is found on.
 #[must_use]
 pub fn middle_spacing([fixed, moving]: [[f64; 3]; 2], flat: bool) -> [f64; 3] {
-    let finer = [0, 1, 2].map(|a| fixed[a].min(moving[a]));
-    if flat {
-        return finer;
-    }
-    let finest = finer[0].min(finer[1]).min(finer[2]);
-    finer.map(|h| if h > THICK * finest { finest.max(h / SLICES) } else { h })
+    finer_slices([0, 1, 2].map(|a| fixed[a].min(moving[a])), flat)
 }
 
-/// The grid of the middle: it covers both fields of view at the [spacing](middle_spacing) of both, along the
-/// axes of the images where these agree, else along those of the world.
+/// The grid of the middle: it covers what both images show, or where that is nothing what either does, at the [spacing](middle_spacing) of
+/// both, along the axes of the images where these agree, else along those of the world.
 ///
 /// # Errors
 /// Sizes that make no grid.
@@ -74,9 +65,10 @@ pub fn middle_grid(fixed: &Grid, moving: &Grid, half: &Affine) -> Result<Grid> {
     } else {
         [finest(fixed).min(finest(moving)); 3]
     };
-    let mut low = Vector3::repeat(f64::MAX);
-    let mut high = Vector3::repeat(f64::MIN);
-    for (grid, map) in [(fixed, half), (moving, &back)] {
+    // What each image shows, along the axes of the middle.
+    let reach = [(fixed, half), (moving, &back)].map(|(grid, map)| {
+        let mut low = Vector3::repeat(f64::MAX);
+        let mut high = Vector3::repeat(f64::MIN);
         let dims = grid.dims();
         for corner in 0..8usize {
             let index = Vector3::from_fn(|a, _| {
@@ -87,7 +79,12 @@ pub fn middle_grid(fixed: &Grid, moving: &Grid, half: &Affine) -> Result<Grid> {
             low = low.inf(&at);
             high = high.sup(&at);
         }
-    }
+        (low, high)
+    });
+    let [(low, high), other] = reach;
+    let both = (low.sup(&other.0), high.inf(&other.1));
+    let meet = (0..3).all(|a| both.1[a] - both.0[a] > spacing[a] || flat && a == 2);
+    let (low, high) = if meet { both } else { (low.inf(&other.0), high.sup(&other.1)) };
     let dims = [0, 1, 2].map(|a| match (flat, a) {
         (true, 2) => 1,
         _ => (((high[a] - low[a]) / spacing[a] - 1e-3).ceil() as usize).max(1),

@@ -64,9 +64,8 @@ impl Kind for Symmetric {
         square_root(affine).map(|_| ())
     }
 
-    /// The middle has to show all of both images.
-    fn takes_parts(self) -> bool {
-        false
+    fn meets_half_way(self) -> bool {
+        true
     }
 }
 
@@ -104,7 +103,7 @@ pub struct SymmetricState<D: Device> {
     /// The inverse of the first, for one subject of several.
     undone: D::Buffer<f32>,
     /// The initial state of iterative solvers and adaptive steps.
-    kept: [Option<Kept<D>>; 2],
+    kept: Option<Kept<D>>,
     /// The state of points.
     points: PointState<D>,
     /// The lowest energy of the only subject at the scale.
@@ -120,7 +119,7 @@ impl<D: Device> SymmetricState<D> {
             fields: [device.alloc(0)?, device.alloc(0)?],
             dims: [0; 3],
             undone: device.alloc(0)?,
-            kept: [None, None],
+            kept: None,
             points: PointState::default(),
             guard: Guard::default(),
         })
@@ -135,16 +134,11 @@ impl<D: Device> SymmetricModel<D> {
         Self { flow, solver, grid: grid.clone(), alone: false, has_memory, work: None }
     }
 
-    /// Half the way each.
-    fn first_step(&self) -> f64 {
-        0.5 * self.flow.step
-    }
-
     fn make_work(&mut self, device: &D, channels: usize) -> Result<()> {
         if self.work.is_some() {
             return Ok(());
         }
-        let (step, sides) = (self.first_step(), (2, self.alone));
+        let (step, sides) = (self.flow.step, (2, self.alone));
         let mover = Mover::new(device, &self.grid, &self.solver, step, sides)?;
         let image = |_| Ok(device.alloc(self.grid.len())?);
         let images = || (0..channels).map(image).collect::<Result<Vec<_>>>();
@@ -188,8 +182,7 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
         images: Vec<DeviceImage<D>>,
         state: &mut SymmetricState<D>,
     ) -> Result<()> {
-        (state.kept, state.points, state.guard) =
-            ([None, None], PointState::default(), Guard::default());
+        (state.kept, state.points, state.guard) = (None, PointState::default(), Guard::default());
         state.moved = Moved::all(images, &self.grid, &state.sides[1]);
         let (from, to) = (state.dims, self.grid.dims());
         for field in &mut state.fields {
@@ -249,7 +242,7 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
         // Among several, a subject counts where it shows something now.
         let shown = if self.alone { None } else { self.shown(device, state)? };
         let counts = if self.alone { counts } else { Counts { given: shown.as_ref(), ..counts } };
-        let (step, total_sigma) = (self.first_step(), self.flow.total_sigma);
+        let (step, total_sigma) = (self.flow.step, self.flow.total_sigma);
         let Some(Work { mover, values }) = &mut self.work else {
             return Ok(PendingEnergies::default());
         };
@@ -328,7 +321,7 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
 
 impl<D: Device> CohortModel<D> for SymmetricModel<D> {
     fn changing_lengths(&self, grid: &Grid) -> Vec<usize> {
-        vec![3 * grid.len(); 3 + 2 * usize::from(self.has_memory)]
+        vec![3 * grid.len(); 3 + usize::from(self.has_memory)]
     }
 
     fn bytes_shared(&self, template: u64, channels: u64) -> u64 {
@@ -347,13 +340,13 @@ impl<D: Device> CohortModel<D> for SymmetricModel<D> {
     fn buffers<'s>(&self, state: &'s mut SymmetricState<D>) -> Buffers<'s, D> {
         let mut changing: Vec<_> = state.fields.iter_mut().collect();
         changing.push(&mut state.undone);
-        changing.extend(state.kept.iter_mut().flatten().map(|k| &mut k.velocity));
+        changing.extend(state.kept.iter_mut().map(|k| &mut k.velocity));
         changing.extend(state.points.buffers());
         Buffers { changing, fixed: state.moved.iter_mut().map(|m| &mut m.image.values).collect() }
     }
 
     fn numbers(&self, state: &mut SymmetricState<D>) -> Result<Vec<f64>> {
-        mover::numbers(state.kept.iter().flatten(), &mut state.points)
+        mover::numbers(state.kept.as_ref(), &mut state.points)
     }
 
     fn set_numbers(
