@@ -127,12 +127,12 @@ mod tests {
             OptionError::Ignored { name: "bins", option: "cost", kinds: vec!["cr", "mi"] };
         let unknown =
             OptionError::Unknown { name: "cost", value: "x".into(), known: vec!["cr", "mi"] };
-        let refused = JobError::Ignored("clip = false", text!("`model = greedy`"));
+        let refused = JobError::Ignored("clip = false", text!("`body = image`"));
         for (error, said) in [
             (JobError::from(wrong), "--time-steps is 0; give a number from 1 to 1000"),
             (ignored.into(), "--bins is for --cost cr and mi; leave it out"),
             (unknown.into(), "--cost is 'x'; expected one of cr, mi"),
-            (refused, "--no-clip is for --model greedy; leave it out"),
+            (refused, "--no-clip is for --body image; leave it out"),
             (JobError::input(text!("give `at`")), "give --at"),
             (JobError::Memory(text!("by `report = false`")), "by --no-report"),
         ] {

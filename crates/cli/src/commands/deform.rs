@@ -10,9 +10,10 @@ use voxalign_jobs::deform::Job;
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   voxalign deform template.nii.gz scan.nii.gz -o out
-      an affine registration first, then a greedy one driven by local correlation
-  voxalign deform template.nii.gz scan.nii.gz -o out --affine affine/affine.tfm --model symmetric
-      from an existing transform; exchanging the images inverts the result
+      an affine registration first, then a deformation driven by local correlation, or by
+      neighbourhood descriptors where the images are of two kinds
+  voxalign deform template.nii.gz scan.nii.gz -o out --affine affine/affine.tfm --model greedy
+      from an existing transform; the moving image alone flows, in two thirds of the time
   voxalign deform mr.nii.gz pet.nii.gz -o out --similarity mi --schedule 4x100,2x50
       across modalities, not down to the finest scale
   voxalign deform t1a.nii.gz t1b.nii.gz -o out --channel t2a.nii.gz t2b.nii.gz lncc 0.5

@@ -207,9 +207,13 @@ fn every_model_and_solver_runs_and_is_recorded() {
     for (options, model, kind) in [
         ("--model symmetric --total-sigma 0 --step 0.4", "symmetric", "gaussian"),
         ("--model lddmm --time-steps 4 --similarity ssd", "lddmm", "fft"),
-        ("--solver hybrid --alpha 0.02 --step-rule adaptive", "greedy", "hybrid"),
-        ("--solver cg --solver-iterations 20 --solver-tolerance 0.01", "greedy", "cg"),
-        ("--similarity nmi --bins 32 --no-clip --histogram-match", "greedy", "gaussian"),
+        ("--solver hybrid --alpha 0.02 --step-rule adaptive", "symmetric", "hybrid"),
+        ("--solver cg --solver-iterations 20 --solver-tolerance 0.01", "symmetric", "cg"),
+        (
+            "--similarity nmi --bins 32 --no-clip --histogram-match --model greedy",
+            "greedy",
+            "gaussian",
+        ),
     ] {
         let line = format!(
             "deform a.nii.gz b.nii.gz -o out --affine none --schedule 2x15,1x5 --convergence 0 \
@@ -386,15 +390,25 @@ fn the_images_decide_how_they_are_compared() {
     let is = |found: &(String, String, f64, bool, String), of: (&str, &str, f64, bool)| {
         assert_eq!((&*found.0, &*found.1, found.2, found.3), of, "{}", found.4);
     };
-    is(&found("b.nii.gz", ""), ("lncc", "greedy", 1.732, true));
-    is(&found("c.nii.gz", "--similarity auto"), ("mind", "symmetric", 2.5, true));
+    is(&found("b.nii.gz", ""), ("lncc", "symmetric", 1.732, true));
+    is(&found("c.nii.gz", "--similarity auto"), ("mind", "symmetric", 3.0, true));
     is(&found("c.nii.gz", "--model greedy --sigma 2"), ("mind", "greedy", 2.0, true));
-    is(&found("c.nii.gz", "--radius 3"), ("lncc", "greedy", 1.732, false));
-    is(&found("b.nii.gz", "--patch-radius 2"), ("mind", "symmetric", 2.5, false));
+    is(&found("c.nii.gz", "--radius 3"), ("lncc", "symmetric", 1.732, false));
+    is(&found("b.nii.gz", "--patch-radius 2"), ("mind", "symmetric", 3.0, false));
     place.write("how.toml", "similarity = \"auto\"\n");
-    is(&found("c.nii.gz", "--config how.toml"), ("mind", "symmetric", 2.5, true));
-    // What the model of two kinds does not take decides for the other one.
-    is(&found("c.nii.gz", "--no-clip"), ("mind", "greedy", 1.732, true));
+    is(&found("c.nii.gz", "--config how.toml"), ("mind", "symmetric", 3.0, true));
+    // There is no half-way map to half a turn.
+    place.write(
+        "turn.tfm",
+        "#Insight Transform File V1.0\n#Transform 0\nTransform: AffineTransform_double_3_3\n\
+         Parameters: -1 0 0 0 -1 0 0 0 1 0 0 0\nFixedParameters: 0 0 0\n",
+    );
+    let turned = found("b.nii.gz", "--affine turn.tfm");
+    assert_eq!(turned.1, "greedy", "{}", turned.4);
+    place
+        .line("deform a.nii.gz b.nii.gz -o out --affine turn.tfm --model symmetric --no-report")
+        .expect(2)
+        .says(&["half-way", "greedy"]);
     place.line("deform a.nii.gz b.nii.gz -o out --radius 3 --patch-radius 2").expect(2);
 }
 

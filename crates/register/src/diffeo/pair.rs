@@ -49,7 +49,7 @@ impl<D: Device, M: Model<D>> Pair<D, M> {
     pub(super) fn new(
         device: &D,
         mut images: Prepared<D>,
-        [fixed, moving]: [&Grid; 2],
+        [fixed, moving]: &[Grid; 2],
         affine: &Affine,
         make: impl Fn(&Grid) -> M,
     ) -> Result<Self> {
@@ -82,12 +82,10 @@ impl<D: Device, M: Model<D>> Pair<D, M> {
         })
     }
 
-    /// The result, on the `part` of the grid of the fixed image that was registered. A model that moves both images was on another grid
-    /// than this, and its result is on the `whole` of it: both its fields go on beyond the part as they end, and stay inverse to each other.
-    pub(super) fn conclude(self, part: &Grid, whole: &Grid) -> Result<Found<D, M::Extra>> {
+    /// The result, on the grid of the fixed image.
+    pub(super) fn conclude(self, fixed: &Grid) -> Result<Found<D, M::Extra>> {
         let Self { device, model, state, images, .. } = self;
         drop(images);
-        let fixed = if model.sides() == 2 { whole } else { part };
         model.conclude(&device, fixed, state)
     }
 }

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::model::{Found, Model, Multiscale};
 use crate::multiscale::{self, ScaleRecord};
 use crate::progress::Progress;
-use voxalign_compute::{Device, DeviceBuffer};
+use voxalign_compute::Device;
 use voxalign_image::{Grid, Volume};
 
 /// The parts of the fixed grid that a model can be computed on.
@@ -22,6 +22,8 @@ pub enum Parts<'s> {
     Whole,
     /// Any box with room around it; axes of it get a number of voxels for which this is true.
     Suiting(&'s dyn Fn(usize) -> bool),
+    /// A grid of its own between both images, for which boxes with room around them are looked for in both.
+    Between,
 }
 
 /// Pairs of images that have been checked and prepared on a device for a model of any kind.
@@ -42,8 +44,8 @@ struct Setting<'a, D: Device> {
     to: IndexBox,
     /// Its grid.
     grid: Grid,
-    /// The grid of the same part of the moving image.
-    moving: Grid,
+    /// The grids of the parts of both images where something is to be registered.
+    parts: [Grid; 2],
 }
 
 impl<'a, D: Device> PreparedPair<'a, D> {
@@ -54,11 +56,15 @@ impl<'a, D: Device> PreparedPair<'a, D> {
     pub fn new(device: &'a D, input: &'a DeformInput<'a>, parts: Parts<'_>) -> Result<Self> {
         check_input(input)?;
         let foregrounds: Vec<_> = input.channels.iter().map(Foregrounds::of).collect();
-        let [to, of_moving] = clip_boxes(input, &foregrounds, parts)?;
-        let grid = crop_grid(input.channels[0].fixed.grid(), &to)?;
-        let moving = crop_grid(input.channels[0].moving.grid(), &of_moving)?;
+        let whole = [input.channels[0].fixed.grid(), input.channels[0].moving.grid()];
+        let [of_fixed, of_moving] = clip_boxes(input, &foregrounds, parts)?;
+        // Between both images neither is cut: they are treated alike.
+        let between = matches!(parts, Parts::Between);
+        let to = if between { IndexBox::whole(whole[0]) } else { of_fixed };
+        let grid = crop_grid(whole[0], &to)?;
+        let parts = [crop_grid(whole[0], &of_fixed)?, crop_grid(whole[1], &of_moving)?];
         let images = Prepared::new(device, input, &foregrounds, &to)?;
-        let setting = Setting { device, input, foregrounds, to, grid, moving };
+        let setting = Setting { device, input, foregrounds, to, grid, parts };
         Ok(Self { images, setting })
     }
 
@@ -81,12 +87,11 @@ impl<'a, D: Device> PreparedPair<'a, D> {
         make: impl Fn(&Grid) -> M,
     ) -> Result<(DeformResult, M::Extra)> {
         let Self { images, setting } = self;
-        let Setting { device, input, grid, moving, .. } = &setting;
-        let mut pair = Pair::new(*device, images, [grid, moving], &input.affine, make)?;
+        let Setting { device, input, grid, parts, .. } = &setting;
+        let mut pair = Pair::new(*device, images, parts, &input.affine, make)?;
         let (scales, rule) = (multiscale.scales(), multiscale.rule());
         let scales = multiscale::run(&mut pair, &mut OneStep, scales, &rule, progress)?;
-        let Found { fields, settled, mended, path, extra } =
-            pair.conclude(grid, input.channels[0].fixed.grid())?;
+        let Found { fields, settled, mended, path, extra } = pair.conclude(grid)?;
         let found = Found { fields, settled, mended, path, extra: () };
         Ok((setting.result(found, scales)?, extra))
     }
@@ -98,7 +103,7 @@ impl<D: Device> Setting<'_, D> {
         let Self { device, input, foregrounds, to, .. } = self;
         let whole = input.channels[0].fixed.grid();
         for field in &mut found.fields {
-            if field.len() != 3 * whole.len() {
+            if !to.is_whole(whole) {
                 *field = paste_field(device, field, whole, &to, Guard::default())?;
             }
         }

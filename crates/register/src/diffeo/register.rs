@@ -121,7 +121,11 @@ pub fn register_deformable<D: Device>(
     matching.check()?;
     check_start(&input.affine, matching.model)?;
     let suits = |n: usize| matching.solver.suits(n);
-    let pair = PreparedPair::new(device, input, Parts::Suiting(&suits))?;
+    let parts = match matching.model.meets_half_way() {
+        true => Parts::Between,
+        false => Parts::Suiting(&suits),
+    };
+    let pair = PreparedPair::new(device, input, parts)?;
     with_model(matching, Run { pair, multiscale: &matching.multiscale, progress })
 }
 
@@ -269,7 +273,11 @@ pub(super) fn clip_boxes(
     parts: Parts<'_>,
 ) -> Result<[IndexBox; 2]> {
     let grids = [input.channels[0].fixed.grid(), input.channels[0].moving.grid()];
-    let Parts::Suiting(suits) = parts else { return Ok(grids.map(IndexBox::whole)) };
+    let suits: &dyn Fn(usize) -> bool = match parts {
+        Parts::Suiting(suits) => suits,
+        Parts::Between => &|_| false,
+        Parts::Whole => return Ok(grids.map(IndexBox::whole)),
+    };
     if !input.preparation.clip {
         return Ok(grids.map(IndexBox::whole));
     }

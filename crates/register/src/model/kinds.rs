@@ -217,7 +217,7 @@ impl Multiscale {
 }
 
 /// The standard deviation of the Gaussian that smooths velocities between two kinds of image, voxels.
-const BETWEEN_KINDS: f64 = 2.5;
+const BETWEEN_KINDS: f64 = 3.0;
 
 /// How one image is deformed to another: by what model, with what solver, how long.
 #[derive(Debug, Clone, PartialEq)]

@@ -95,6 +95,31 @@ pub fn middle_grid(fixed: &Grid, moving: &Grid, half: &Affine) -> Result<Grid> {
     Ok(Grid::new(dims, Affine::new(matrix, axes * first))?)
 }
 
+/// A grid of the middle, grown by whole voxels until it has all of two grids that lead to it by their maps.
+///
+/// # Errors
+/// Sizes that make no grid.
+pub(super) fn grown(grid: &Grid, all: [(&Grid, &Affine); 2]) -> Result<Grid> {
+    let dims = grid.dims();
+    let mut first = [0.0f64; 3];
+    let mut last = dims.map(|n| (n - 1) as f64);
+    for (other, map) in all {
+        let to = other.to_world().then(map).then(grid.to_index());
+        for corner in 0..8usize {
+            let at = to.apply(Vector3::from_fn(|a, _| {
+                (corner >> a & 1) as f64 * (other.dims()[a] - 1) as f64
+            }));
+            for a in (0..3).filter(|&a| dims[a] > 1) {
+                first[a] = first[a].min((at[a] + 1e-3).floor());
+                last[a] = last[a].max((at[a] - 1e-3).ceil());
+            }
+        }
+    }
+    let sizes = [0, 1, 2].map(|a| (last[a] - first[a]) as usize + 1);
+    let offset = grid.index_to_world(Vector3::from(first));
+    Ok(Grid::new(sizes, Affine::new(grid.to_world().matrix, offset))?)
+}
+
 /// Of the displacements that lead from the middle, with grid `grid`, to the fixed and to the moving image:
 /// the displacements on the fixed grid that carry fixed to moving points before `A`, and moving points after
 /// `A⁻¹` back to fixed ones, in voxels of it, and the voxels that were smoothed, summed over rounds. `half` is

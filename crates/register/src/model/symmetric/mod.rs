@@ -23,7 +23,7 @@ use crate::attachment::images::{DeviceImage, Moved, both, clamp_weights, onto, s
 use crate::error::{RegisterError, Result};
 use crate::multiscale::Scale;
 use crate::similarity::{Images, PendingEnergies};
-use middle::{settled, through};
+use middle::{grown, settled, through};
 use voxalign_compute::ops::flow::Inversion;
 use voxalign_compute::ops::resample::Interpolation;
 use voxalign_compute::{Device, DeviceBuffer, IDENTITY};
@@ -97,6 +97,8 @@ pub struct SymmetricState<D: Device> {
     sides: [Affine; 2],
     /// The moving images at the scale.
     moved: Vec<Moved<D>>,
+    /// The grid of one of them, at any scale.
+    shows: Option<Grid>,
     /// The displacements of the fixed and of the moving side, voxels of the grid.
     fields: [D::Buffer<f32>; 2],
     dims: [usize; 3],
@@ -116,6 +118,7 @@ impl<D: Device> SymmetricState<D> {
             to_middle,
             sides: [to_middle.inverse()?, to_moving],
             moved: Vec::new(),
+            shows: None,
             fields: [device.alloc(0)?, device.alloc(0)?],
             dims: [0; 3],
             undone: device.alloc(0)?,
@@ -183,6 +186,7 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
         state: &mut SymmetricState<D>,
     ) -> Result<()> {
         (state.kept, state.points, state.guard) = (None, PointState::default(), Guard::default());
+        state.shows = images.first().map(|image| image.grid.clone()).or(state.shows.take());
         state.moved = Moved::all(images, &self.grid, &state.sides[1]);
         let (from, to) = (state.dims, self.grid.dims());
         for field in &mut state.fields {
@@ -309,10 +313,22 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
     }
 
     fn conclude(self, device: &D, fixed: &Grid, state: SymmetricState<D>) -> Result<Found<D>> {
-        let grid = self.grid.clone();
+        let part = self.grid.clone();
         drop(self);
-        let SymmetricState { to_middle, fields, moved, guard, .. } = state;
-        drop((moved, guard));
+        let SymmetricState { to_middle, sides, mut fields, shows, .. } = state;
+        // Where nothing was registered, displacements go on as they end at the border; both ways are to be inverse to each other there, too.
+        let grid = match shows {
+            Some(moving) => grown(&part, [(fixed, &to_middle), (&moving, &sides[1].inverse()?)])?,
+            None => part.clone(),
+        };
+        if grid.dims() != part.dims() {
+            let map = grid.to_world().then(part.to_index()).rows();
+            for field in &mut fields {
+                let mut out = device.alloc::<f32>(3 * grid.len())?;
+                device.resample_field(field, part.dims(), &map, grid.dims(), &mut out)?;
+                *field = out;
+            }
+        }
         let (fields, mended) = settled(device, &grid, &to_middle, fields, fixed)?;
         // Both directions were treated alike, and have been made consistent.
         Ok(Found { fields, settled: true, mended, path: None, extra: () })
