@@ -165,6 +165,12 @@ pub trait Iteration<F: Deformation> {
         None
     }
 
+    /// The energy of an earlier iteration, where the last one raised it and the deformation was put back to where it was then.
+    fn put_back(&self, deformation: &F) -> Option<f64> {
+        let _ = deformation;
+        None
+    }
+
     /// Called when the iterations of a scale are over; what is worth a remark.
     ///
     /// # Errors
@@ -349,6 +355,17 @@ pub fn resume<F: Deformation, I: Iteration<F>>(
                 what: "",
             });
             keeper.look(deformation, iteration, &course)?;
+        }
+        // The scale ends with the energy of the deformation that it ends with.
+        let least = iteration.put_back(deformation);
+        if let Some(at) = course.energies.iter().position(|e| Some(*e) == least) {
+            for list in std::iter::once(&mut course.energies).chain(&mut course.parts) {
+                if let Some(&value) = list.get(at)
+                    && let Some(last) = list.last_mut()
+                {
+                    *last = value;
+                }
+            }
         }
         let residual = iteration.end_scale(deformation)?;
         let seconds = before + began.elapsed().as_secs_f64();

@@ -192,6 +192,10 @@ impl<D: Device> Model<D> for GreedyModel<D> {
         state.guard.review(device, [&mut state.field], energy)
     }
 
+    fn put_back(&self, state: &GreedyState<D>) -> Option<f64> {
+        state.guard.put_back()
+    }
+
     fn residual(&mut self) -> Result<Option<f64>> {
         self.work.as_mut().map_or(Ok(None), |work| work.mover.residual())
     }

@@ -36,12 +36,14 @@ pub(super) struct Guard<D: Device> {
     since: usize,
     /// The length of steps as a fraction of the usual one.
     factor: f64,
+    /// Whether displacements were put back after the last step.
+    is_back: bool,
 }
 
 impl<D: Device> Default for Guard<D> {
     fn default() -> Self {
         let (least, first) = (f64::INFINITY, f64::INFINITY);
-        Self { kept: Vec::new(), least, first, since: 0, factor: 1.0 }
+        Self { kept: Vec::new(), least, first, since: 0, factor: 1.0, is_back: false }
     }
 }
 
@@ -49,6 +51,11 @@ impl<D: Device> Guard<D> {
     /// The length of the next step as a fraction of the usual one.
     pub(super) fn factor(&self) -> f64 {
         self.factor
+    }
+
+    /// The energy of the displacements that were put back after the last step.
+    pub(super) fn put_back(&self) -> Option<f64> {
+        self.is_back.then_some(self.least)
     }
 
     /// Looks at displacements, one a side, before the step from them: where it is time, waits for their energy, and keeps
@@ -67,6 +74,7 @@ impl<D: Device> Guard<D> {
     {
         let begins = self.kept.is_empty();
         self.since += 1;
+        self.is_back = false;
         if !begins && self.since < EVERY {
             return Ok(energies);
         }
@@ -106,7 +114,7 @@ impl<D: Device> Guard<D> {
             for (kept, field) in self.kept.iter().zip(fields) {
                 device.copy(kept, field)?;
             }
-            (self.since, self.factor) = (0, self.factor * LESS);
+            (self.since, self.factor, self.is_back) = (0, self.factor * LESS, true);
         }
         Ok(())
     }

@@ -199,6 +199,11 @@ pub trait Model<D: Device>: Send {
         None
     }
 
+    /// The energy of the step that the only subject was put back to after the last one, where that raised it.
+    fn put_back(&self, _: &Self::State) -> Option<f64> {
+        None
+    }
+
     /// The relative residual of the last solution, where there is an operator to solve for.
     ///
     /// # Errors

@@ -308,6 +308,10 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
         state.guard.review(device, &mut state.fields, energy)
     }
 
+    fn put_back(&self, state: &SymmetricState<D>) -> Option<f64> {
+        state.guard.put_back()
+    }
+
     fn residual(&mut self) -> Result<Option<f64>> {
         self.work.as_mut().map_or(Ok(None), |work| work.mover.residual())
     }
