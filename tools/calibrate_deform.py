@@ -48,8 +48,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCHEDULE = {True: "2x40,1x20", False: "2x40,1x15"}
-ONE = ("greedy", "lncc")
-ALL = [ONE, ("symmetric", "lncc"), ("lddmm", "lncc"), ("greedy", "mi"), ("symmetric", "nmi"), ("greedy", "nmi")]
+ONE = ("symmetric", "lncc")
+ALL = [ONE, ("greedy", "lncc"), ("symmetric", "auto"), ("lddmm", "lncc"), ("greedy", "mi"), ("symmetric", "nmi"), ("greedy", "nmi")]
 SAME = [("greedy", "ssd"), ("lddmm", "ssd")]
 OTHER = [("lddmm", "mi")]
 MIXED = ("kinds of MR", "templates", "modalities", "tumours", "histology")
@@ -180,7 +180,7 @@ class Maker:
             "start of a local search": about(turn(25), along * 0.3 * radius),
         }
         for i, (way, by) in enumerate(starts.items()):
-            for how in (ONE, [("symmetric", "lncc"), ("greedy", "mi"), ("lddmm", "mi")][(i + len(stem)) % 3]):
+            for how in (ONE, [("greedy", "lncc"), ("greedy", "mi"), ("lddmm", "mi")][(i + len(stem)) % 3]):
                 if way != "start mirrored" or how[0] != "symmetric":
                     add(way, how, after=by.tolist())
         add("little smoothing", ONE, ["--sigma", "0.6", "--total-sigma", "0"])
@@ -257,7 +257,7 @@ class Maker:
         middles = [self.files.object(pair[side]).mean(0) for side in ("fixed", "moving")]
         by = np.eye(4)
         by[:3, 3] = middles[1] - middles[0]
-        hows = [ONE, ("greedy", "mi"), ("symmetric", "lncc"), ("lddmm", "mi"), ("greedy", "nmi"), ("greedy", "ssd")]
+        hows = [ONE, ("greedy", "mi"), ("greedy", "lncc"), ("symmetric", "auto"), ("lddmm", "mi"), ("greedy", "nmi"), ("greedy", "ssd")]
         some = hows[:4] if len(pair["costs"]) > 1 else [hows[i] for i in rng.permutation(len(hows))[:2]]
         for how in some:
             self.add(pair, "unrelated", how, fixed, moving)

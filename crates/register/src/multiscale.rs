@@ -165,13 +165,19 @@ pub trait Iteration<F: Deformation> {
         None
     }
 
+    /// Is told that the scale ends after some more iterations, a few; whether they are other than those before, so that it does.
+    fn settle(&mut self, deformation: &mut F) -> bool {
+        let _ = deformation;
+        false
+    }
+
     /// The energy of an earlier iteration, where the last one raised it and the deformation was put back to where it was then.
     fn put_back(&self, deformation: &F) -> Option<f64> {
         let _ = deformation;
         None
     }
 
-    /// Called when the iterations of a scale are over; what is worth a remark.
+    /// Called when the iterations of a scale are over, before [`put_back`](Self::put_back) is asked; what is worth a remark.
     ///
     /// # Errors
     /// What fails on the device.
@@ -244,6 +250,9 @@ pub struct Course {
     /// How the deformation [moved](Iteration::motion) in each iteration of that scale, of one that says so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub motion: Vec<Motion>,
+    /// The number of iterations after which that scale ends, once it [settles](Iteration::settle).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<usize>,
     /// Wall time of that scale so far, seconds.
     pub seconds: f64,
 }
@@ -303,6 +312,34 @@ fn is_over<F: Deformation, I: Iteration<F>>(
     at_rest.unwrap_or_else(|| convergence.reached_by(&course.energies, &course.parts))
 }
 
+/// The most iterations in which a scale [settles](Iteration::settle), and the fraction of those allowed.
+const SETTLING: (usize, usize) = (5, 4);
+
+/// Whether another iteration is made. Scales of which the energy has come to rest, or the iterations are nearly used up, settle first.
+fn goes_on<F: Deformation, I: Iteration<F>>(
+    deformation: &mut F,
+    iteration: &mut I,
+    scale: &Scale,
+    convergence: &Convergence,
+    course: &mut Course,
+) -> bool {
+    let made = course.energies.len();
+    if let Some(end) = course.end {
+        return made < end;
+    }
+    if made >= scale.iterations {
+        return false;
+    }
+    let is_over = is_over(deformation, iteration, convergence, course);
+    let left = SETTLING.0.min(scale.iterations / SETTLING.1);
+    let is_near = is_over || made + left >= scale.iterations;
+    if is_near && left > 0 && made > 0 && iteration.settle(deformation) {
+        course.end = Some(scale.iterations.min(made + left));
+        return true;
+    }
+    !is_over
+}
+
 /// Runs what is left of all scales. Unless the course is at its beginning, deformation and iteration are
 /// as they were when [`Keeper::look`] saw it.
 ///
@@ -332,9 +369,7 @@ pub fn resume<F: Deformation, I: Iteration<F>>(
             deformation.to_scale(scale)?;
             iteration.to_scale(deformation, scale)?;
         }
-        while course.energies.len() < scale.iterations
-            && !is_over(deformation, iteration, convergence, &course)
-        {
+        while goes_on(deformation, iteration, scale, convergence, &mut course) {
             if progress.stop() {
                 return Err(RegisterError::Stopped.into());
             }
@@ -356,6 +391,7 @@ pub fn resume<F: Deformation, I: Iteration<F>>(
             });
             keeper.look(deformation, iteration, &course)?;
         }
+        let residual = iteration.end_scale(deformation)?;
         // The scale ends with the energy of the deformation that it ends with.
         let least = iteration.put_back(deformation);
         if let Some(at) = course.energies.iter().position(|e| Some(*e) == least) {
@@ -367,12 +403,11 @@ pub fn resume<F: Deformation, I: Iteration<F>>(
                 }
             }
         }
-        let residual = iteration.end_scale(deformation)?;
         let seconds = before + began.elapsed().as_secs_f64();
         let energies = std::mem::take(&mut course.energies);
         let parts = std::mem::take(&mut course.parts);
         let motion = std::mem::take(&mut course.motion);
-        course.seconds = 0.0;
+        (course.seconds, course.end) = (0.0, None);
         progress.event(&Event::StageEnd {
             name: &name,
             evaluations: energies.len(),
@@ -458,6 +493,10 @@ mod tests {
             self.0 += 1;
             Ok((-1.0 + 0.5f64.powi(self.0)).into())
         }
+
+        fn settle(&mut self, _: &mut Still) -> bool {
+            true
+        }
     }
 
     /// As many iterations as it takes: no memory is asked for those that are not made.
@@ -468,6 +507,37 @@ mod tests {
         let listener = crate::progress::Silent;
         let found = run(&mut Still, &mut Flattening(0), &scales, &convergence, &listener).unwrap();
         assert!(found[0].energies.len() < 20, "{found:?}");
+    }
+
+    /// The last iterations of a scale settle, whether its energy has come to rest or all that are allowed are nearly made; scales that are very short do not.
+    #[test]
+    fn scales_settle() {
+        struct Steady(Flattening, Vec<i32>);
+        impl Iteration<Still> for Steady {
+            fn to_scale(&mut self, _: &Still, _: &Scale) -> Result<()> {
+                self.0.0 = 0;
+                Ok(())
+            }
+
+            fn iterate(&mut self, still: &mut Still) -> Result<Energies> {
+                self.0.iterate(still)
+            }
+
+            fn settle(&mut self, _: &mut Still) -> bool {
+                self.1.push(self.0.0);
+                true
+            }
+        }
+        let scales = Schedule::of(&[(4, 100), (3, 9), (2, 8), (1, 3)]).0;
+        let convergence = Convergence { window: 3, threshold: 0.01 };
+        let mut steps = Steady(Flattening(0), Vec::new());
+        let listener = crate::progress::Silent;
+        let found = run(&mut Still, &mut steps, &scales, &convergence, &listener).unwrap();
+        let counts: Vec<_> = found.iter().map(|r| r.energies.len()).collect();
+        let rests = counts[0] - 5;
+        assert!(rests > 9, "{counts:?}");
+        assert_eq!(counts[1..], [9, 8, 3]);
+        assert_eq!(steps.1, [rests as i32, 7, 6]);
     }
 
     /// Something that swings, and comes to rest after so many iterations of a scale.

@@ -170,9 +170,7 @@ fn they_pull_in_every_model() {
             );
             let [before, after] = mean("out");
             println!("{model}, {weight}: {before:.2} mm to {after:.2}");
-            // Long steps of both images at so coarse a scale pass points that the images contradict.
-            let fits = after < 0.9 * last || model == "symmetric" && after < 0.5 * before;
-            assert!(fits, "{model} {weight}: {before} {after}");
+            assert!(after < 0.9 * last, "{model} {weight}: {before} {after}");
             last = after;
         }
         let record = record(&place, "out");

@@ -170,11 +170,16 @@ impl<D: Device, M: Model<D>> Iteration<Pair<D, M>> for OneStep {
         pair.model.motion(&pair.state)
     }
 
+    fn settle(&mut self, pair: &mut Pair<D, M>) -> bool {
+        pair.model.settle(&mut pair.state)
+    }
+
     fn put_back(&self, pair: &Pair<D, M>) -> Option<f64> {
         pair.model.put_back(&pair.state)
     }
 
     fn end_scale(&mut self, pair: &mut Pair<D, M>) -> Result<Option<f64>> {
+        pair.model.end_scale(&pair.device, &mut pair.state)?;
         pair.model.residual()
     }
 }

@@ -192,6 +192,14 @@ impl<D: Device> Model<D> for GreedyModel<D> {
         state.guard.review(device, [&mut state.field], energy)
     }
 
+    fn settle(&mut self, state: &mut GreedyState<D>) -> bool {
+        state.guard.settle()
+    }
+
+    fn end_scale(&mut self, device: &D, state: &mut GreedyState<D>) -> Result<()> {
+        state.guard.end(device, [&mut state.field])
+    }
+
     fn put_back(&self, state: &GreedyState<D>) -> Option<f64> {
         state.guard.put_back()
     }

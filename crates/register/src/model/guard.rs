@@ -6,6 +6,9 @@
 //! of the lowest energy of a scale are kept. Once the energy has risen above that by [`RISE`] of its fall, they are put back, and shorter
 //! steps are made from there; every lower energy lengthens them again.
 //!
+//! The last steps of a scale are shorter as well, and of these and all others the displacements with the lowest energy that were kept are its
+//! result: else it would end anywhere within the ripple of whole steps.
+//!
 //! Shorter steps smooth less, in proportion: else what remained after many of them would be what the smoothing of the total
 //! displacement leaves, not what the images ask for.
 
@@ -17,7 +20,7 @@ use voxalign_compute::{Device, DeviceBuffer};
 /// this is the ripple of steps of a fixed length around a minimum.
 const RISE: f64 = 0.02;
 
-/// The factor of steps after each of these, and after each lower energy that was kept, up to the whole step.
+/// The factor of steps after each of these and for the last ones of a scale, and after each lower energy that was kept, up to the whole step.
 const LESS: f64 = 0.5;
 const GROWTH: f64 = 1.2;
 
@@ -30,20 +33,23 @@ pub(super) struct Guard<D: Device> {
     kept: Vec<D::Buffer<f32>>,
     /// Their energy.
     least: f64,
-    /// The energy at the beginning of the scale.
+    /// The energy at the beginning of the scale, and before the last step.
     first: f64,
+    last: f64,
     /// The number of steps since displacements were kept or put back.
     since: usize,
-    /// The length of steps as a fraction of the usual one.
+    /// The length of steps as a fraction of the usual one, and the most that it may be.
     factor: f64,
+    most: f64,
     /// Whether displacements were put back after the last step.
     is_back: bool,
 }
 
 impl<D: Device> Default for Guard<D> {
     fn default() -> Self {
-        let (least, first) = (f64::INFINITY, f64::INFINITY);
-        Self { kept: Vec::new(), least, first, since: 0, factor: 1.0, is_back: false }
+        let (least, first, last) = (f64::INFINITY, f64::INFINITY, f64::NEG_INFINITY);
+        let (kept, since, is_back) = (Vec::new(), 0, false);
+        Self { kept, least, first, last, since, factor: 1.0, most: 1.0, is_back }
     }
 }
 
@@ -82,7 +88,7 @@ impl<D: Device> Guard<D> {
         if begins {
             self.first = total;
         } else if total < self.least {
-            self.factor = (self.factor * GROWTH).min(1.0);
+            self.factor = (self.factor * GROWTH).min(self.most);
         }
         if begins || total < self.least {
             (self.least, self.since) = (total, 0);
@@ -109,13 +115,49 @@ impl<D: Device> Guard<D> {
     where
         D: 'f,
     {
+        self.last = energy;
         let most = self.least + RISE * (self.first - self.least);
         if !self.kept.is_empty() && energy > most {
-            for (kept, field) in self.kept.iter().zip(fields) {
-                device.copy(kept, field)?;
-            }
-            (self.since, self.factor, self.is_back) = (0, self.factor * LESS, true);
+            self.restore(device, fields)?;
+            (self.since, self.factor) = (0, self.factor * LESS);
         }
+        Ok(())
+    }
+
+    /// The last steps of a scale begin; whether there is something that is shorter for them.
+    pub(super) fn settle(&mut self) -> bool {
+        self.most = LESS;
+        self.factor = self.factor.min(self.most);
+        !self.kept.is_empty()
+    }
+
+    /// At the end of a scale, puts back what was kept where the energy was higher before the last step.
+    ///
+    /// # Errors
+    /// What failed on the device.
+    pub(super) fn end<'f>(
+        &mut self,
+        device: &D,
+        fields: impl IntoIterator<Item = &'f mut D::Buffer<f32>>,
+    ) -> Result<()>
+    where
+        D: 'f,
+    {
+        if !self.is_back && self.last > self.least { self.restore(device, fields) } else { Ok(()) }
+    }
+
+    fn restore<'f>(
+        &mut self,
+        device: &D,
+        fields: impl IntoIterator<Item = &'f mut D::Buffer<f32>>,
+    ) -> Result<()>
+    where
+        D: 'f,
+    {
+        for (kept, field) in self.kept.iter().zip(fields) {
+            device.copy(kept, field)?;
+        }
+        self.is_back = true;
         Ok(())
     }
 }

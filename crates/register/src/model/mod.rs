@@ -199,6 +199,21 @@ pub trait Model<D: Device>: Send {
         None
     }
 
+    /// The last steps of the only subject at a scale begin; whether they are shorter than those before.
+    fn settle(&mut self, state: &mut Self::State) -> bool {
+        let _ = state;
+        false
+    }
+
+    /// The steps of the only subject at a scale are over.
+    ///
+    /// # Errors
+    /// What fails on the device.
+    fn end_scale(&mut self, device: &D, state: &mut Self::State) -> Result<()> {
+        let _ = (device, state);
+        Ok(())
+    }
+
     /// The energy of the step that the only subject was put back to after the last one, where that raised it.
     fn put_back(&self, _: &Self::State) -> Option<f64> {
         None

@@ -237,10 +237,7 @@ fn many_iterations_do_not_run_away() {
                 let found = register(&device, &fixed, &moving, similarity, &options);
                 for scale in &found.scales {
                     let least = scale.energies.iter().copied().fold(f64::INFINITY, f64::min);
-                    // One step too long may be the last; what it did is taken back.
-                    let last = &scale.energies[scale.energies.len() - 10..];
-                    let (first, last) =
-                        (scale.energies[0], last.iter().copied().fold(f64::INFINITY, f64::min));
+                    let (first, last) = (scale.energies[0], *scale.energies.last().unwrap());
                     let rise = (last - least) / (first - least).max(f64::MIN_POSITIVE);
                     assert!(rise < 0.05, "{} {name}: a rise by {rise} of the fall", model.name());
                 }
@@ -248,7 +245,7 @@ fn many_iterations_do_not_run_away() {
             };
             let (few, many) = (after(20), after(200));
             println!("{} {name}: {few:.3} voxels after 20, {many:.3} after 200", model.name());
-            let most = if model == DeformModel::GREEDY { 1.6 } else { 1.2 };
+            let most = if model == DeformModel::GREEDY { 1.6 } else { 1.0 };
             assert!(many < most * few, "{} {name}: {few} to {many}", model.name());
         }
     }
@@ -310,7 +307,7 @@ fn a_mask_hides_what_has_no_counterpart() {
         }
     }
     for model in [DeformModel::GREEDY, DeformModel::SYMMETRIC] {
-        let options = Matching::of(model).told("schedule", scales(&[(4, 80), (2, 40)]));
+        let options = Matching::of(model).told("schedule", scales(&[(4, 40), (2, 20)]));
         let off = |fixed_mask| {
             let input = DeformInput {
                 fixed_mask,

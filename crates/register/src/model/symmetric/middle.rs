@@ -49,8 +49,8 @@ pub fn middle_spacing([fixed, moving]: [[f64; 3]; 2], flat: bool) -> [f64; 3] {
     finer_slices([0, 1, 2].map(|a| fixed[a].min(moving[a])), flat)
 }
 
-/// The grid of the middle: it covers what both images show, or where that is nothing what either does, at the [spacing](middle_spacing) of
-/// both, along the axes of the images where these agree, else along those of the world.
+/// The grid of the middle: it covers what either image shows, at the [spacing](middle_spacing) of both, along the axes of the images where these
+/// agree, else along those of the world. Its voxels lie half-way between those of both images, so that as little as may be is interpolated.
 ///
 /// # Errors
 /// Sizes that make no grid.
@@ -65,10 +65,9 @@ pub fn middle_grid(fixed: &Grid, moving: &Grid, half: &Affine) -> Result<Grid> {
     } else {
         [finest(fixed).min(finest(moving)); 3]
     };
-    // What each image shows, along the axes of the middle.
-    let reach = [(fixed, half), (moving, &back)].map(|(grid, map)| {
-        let mut low = Vector3::repeat(f64::MAX);
-        let mut high = Vector3::repeat(f64::MIN);
+    let mut low = Vector3::repeat(f64::MAX);
+    let mut high = Vector3::repeat(f64::MIN);
+    for (grid, map) in [(fixed, half), (moving, &back)] {
         let dims = grid.dims();
         for corner in 0..8usize {
             let index = Vector3::from_fn(|a, _| {
@@ -79,18 +78,23 @@ pub fn middle_grid(fixed: &Grid, moving: &Grid, half: &Affine) -> Result<Grid> {
             low = low.inf(&at);
             high = high.sup(&at);
         }
-        (low, high)
+    }
+    // The middle voxels of both images, which those of the middle are half-way between.
+    let voxels = [(fixed, half), (moving, &back)].map(|(grid, map)| {
+        let centre = grid.dims().map(|n| ((n - 1) / 2) as f64);
+        to_axes * map.apply(grid.index_to_world(Vector3::from(centre)))
     });
-    let [(low, high), other] = reach;
-    let both = (low.sup(&other.0), high.inf(&other.1));
-    let meet = (0..3).all(|a| both.1[a] - both.0[a] > spacing[a] || flat && a == 2);
-    let (low, high) = if meet { both } else { (low.inf(&other.0), high.sup(&other.1)) };
-    let dims = [0, 1, 2].map(|a| match (flat, a) {
-        (true, 2) => 1,
-        _ => (((high[a] - low[a]) / spacing[a] - 1e-3).ceil() as usize).max(1),
-    });
-    let middle = (low + high) * 0.5;
-    let first = Vector3::from_fn(|a, _| middle[a] - 0.5 * (dims[a] as f64 - 1.0) * spacing[a]);
+    let (mut dims, mut first) = ([1; 3], (low + high) * 0.5);
+    for a in (0..3).filter(|&a| !(flat && a == 2)) {
+        let phases = [0, 1].map(|side| (voxels[side][a] / spacing[a]).rem_euclid(1.0));
+        let (sum, apart) = (phases[0] + phases[1], (phases[0] - phases[1]).abs());
+        let phase = 0.5 * if apart > 0.5 { sum + 1.0 } else { sum };
+        // In voxels of the middle; a thousandth more than the images reach is no reason for another voxel.
+        let (low, high) = (low[a] / spacing[a] + 0.5, high[a] / spacing[a] - 0.5);
+        let start = (low - phase + 1e-3).floor() + phase;
+        dims[a] = (high - start - 1e-3).ceil().max(0.0) as usize + 1;
+        first[a] = start * spacing[a];
+    }
     let matrix = axes * Matrix3::from_diagonal(&Vector3::from(spacing));
     Ok(Grid::new(dims, Affine::new(matrix, axes * first))?)
 }

@@ -308,6 +308,14 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
         state.guard.review(device, &mut state.fields, energy)
     }
 
+    fn settle(&mut self, state: &mut SymmetricState<D>) -> bool {
+        state.guard.settle()
+    }
+
+    fn end_scale(&mut self, device: &D, state: &mut SymmetricState<D>) -> Result<()> {
+        state.guard.end(device, &mut state.fields)
+    }
+
     fn put_back(&self, state: &SymmetricState<D>) -> Option<f64> {
         state.guard.put_back()
     }
