@@ -320,7 +320,7 @@ def affine(
     outside : Value | None
         Value of warped.nii.gz outside the moving image, or `nan` [default: 0; for images with a background below 0, such as CT, their smallest value]
     report : bool
-        Do not write report.html
+        Do not write report.html [default: false]
     outputs : Value | None
         Which files to write, separated by commas: affine, warped, or `all`; result.json is always written, and report.html unless `report=False` says otherwise [default: all]
     device : Value | None
@@ -456,9 +456,9 @@ def deform(
     channel : Value | None
         Another pair of images, its similarity and its weight (FIXED and MOVING have weight 1); the fixed image must be on the grid of FIXED. May be repeated
     histogram_match : bool
-        Match the histogram of each moving image to that of its fixed one first
+        Match the histogram of each moving image to that of its fixed one first [default: false]
     clip : bool
-        Compute on the whole grid, not only around the foreground
+        Compute on the whole grid, not only around the foreground [default: false]
     cost : Literal["cr", "mi", "nmi", "ncc", "ssd"] | None
         Similarity measure of the affine registration [default: nmi; ncc in the finest stages if the intensities turn out to be linearly related]
     search : Literal["full", "local", "none"] | None
@@ -496,7 +496,7 @@ def deform(
     outside : Value | None
         Value of warped.nii.gz outside the moving image, or `nan` [default: 0; for images with a background below 0, such as CT, their smallest value]
     report : bool
-        Do not write report.html
+        Do not write report.html [default: false]
     outputs : Value | None
         Which files to write, separated by commas: warp, inverse_warp, affine, composite, inverse_composite, warped, jacobian, or `all`; result.json is always written, and report.html unless `report=False` says otherwise [default: warp,inverse_warp,affine,warped]
     device : Value | None
@@ -599,7 +599,7 @@ def elastic(
     patch_distance : Value | None
         Distance from a voxel to the patches around it that are compared, voxels at the current scale; for mind [default: 1]
     histogram_match : bool
-        Match the histogram of each moving image to that of its fixed one first
+        Match the histogram of each moving image to that of its fixed one first [default: false]
     young : Value | None
         Young's modulus [default: 1000]
     poisson : Value | None
@@ -681,7 +681,7 @@ def elastic(
     outside : Value | None
         Value of warped.nii.gz outside the moving image, or `nan` [default: 0; for images with a background below 0, such as CT, their smallest value]
     report : bool
-        Do not write report.html
+        Do not write report.html [default: false]
     outputs : Value | None
         Which files to write, separated by commas: warp, inverse_warp, affine, composite, inverse_composite, warped, jacobian, mesh, or `all`; result.json is always written, and report.html unless `report=False` says otherwise [default: warp,inverse_warp,affine,warped,mesh]
     device : Value | None
@@ -809,9 +809,9 @@ def anatomy(
     channel : Value | None
         Another pair of images, its similarity and its weight (FIXED and MOVING have weight 1); the fixed image must be on the grid of FIXED. May be repeated
     histogram_match : bool
-        Match the histogram of each moving image to that of its fixed one first
+        Match the histogram of each moving image to that of its fixed one first [default: false]
     clip : bool
-        Compute on the whole grid, not only around the foreground
+        Compute on the whole grid, not only around the foreground [default: false]
     fixed_mask : PathLike | None
         Mask of the fixed image, on its grid: only voxels above 0 count
     moving_mask : PathLike | None
@@ -827,7 +827,7 @@ def anatomy(
     outside : Value | None
         Value of warped.nii.gz outside the moving image, or `nan` [default: 0; for images with a background below 0, such as CT, their smallest value]
     report : bool
-        Do not write report.html
+        Do not write report.html [default: false]
     outputs : Value | None
         Which files to write, separated by commas: warp, inverse_warp, affine, composite, inverse_composite, warped (everything that is warped: images, probabilities, shapes), jacobian, or `all`; result.json is always written, and report.html unless `report=False` says otherwise [default: warp,inverse_warp,affine,warped]
     device : Value | None
@@ -965,15 +965,15 @@ def atlas(
     convergence_window : int | None
         Number of iterations in that window [default: 10]
     centre : bool
-        Keep the mean displacement in the result: the shape of the template then depends on the course of the registrations
+        Keep the mean displacement in the result: the shape of the template then depends on the course of the registrations [default: false]
     exclude : Value | None
         Leave out subjects with a file that cannot be read, or subjects unlike the mean of all after affine alignment (of four or more); the record says which, and why
     subjects : bool
-        Do not write the results of each subject
+        Do not write the results of each subject [default: false]
     report : bool
-        Do not write report.html
+        Do not write report.html [default: false]
     resume : bool
-        Continue from the last checkpoint of a run that was stopped or killed; the result is identical, to the bit, to that of an uninterrupted run. The options must be the same, except for `gpus`, `threads`, the number of processes and memory; `device` may name another GPU, but not the CPU instead
+        Continue from the last checkpoint of a run that was stopped or killed; the result is identical, to the bit, to that of an uninterrupted run. The options must be the same, except for `gpus`, `threads`, the number of processes and memory; `device` may name another GPU, but not the CPU instead [default: false]
     checkpoint_every : Value | None
         Minutes between checkpoints, 0 for one after each iteration, or `never`. They are in DIR/checkpoint, and are removed when the atlas is complete [default: 10]
     processes : int | None
@@ -1124,7 +1124,7 @@ def drr(
     format : Value | None
         Formats of the images, separated by commas: png, tiff, nifti, dicom [default: png,nifti]
     report : bool
-        Do not write report.html
+        Do not write report.html [default: false]
     device : Value | None
         Device to compute on [default: VOXALIGN_DEVICE, else auto]
     threads : int | None
@@ -1260,7 +1260,7 @@ def pose(
     sampling : Value | None
         Fraction of the pixels to compare, drawn at random, such as 0.05 [default: up to 16384 pixels of each view]
     redraw : bool
-        Draw new pixels for each evaluation of the cost
+        Draw new pixels for each evaluation of the cost [default: false]
     range : Value | None
         Search range around the start, along and about each axis, mm and degrees; also the range around the result that is searched for competing poses [default: 20,15]
     starts : Value | None
@@ -1300,7 +1300,7 @@ def pose(
     frame_range : Value | None
         Largest motion of the CT between two frames, along and about each axis, mm and degrees; the track is lost beyond it [default: 10,10]
     report : bool
-        Do not write report.html
+        Do not write report.html [default: false]
     device : Value | None
         Device to compute on [default: VOXALIGN_DEVICE, else auto]
     threads : int | None
@@ -1419,15 +1419,15 @@ def segment(
     smallest_island : Value | None
         Remove connected parts that are smaller, mm³; of 2D images mm² [default: 0]
     largest_component : bool
-        Keep only the largest connected component of each region
+        Keep only the largest connected component of each region [default: false]
     fill_holes : bool
-        Fill enclosed cavities of each region
+        Fill enclosed cavities of each region [default: false]
     label_names : PathLike | None
         Names of the labels, for the record and the report: FreeSurfer's colour table, ITK-SNAP's label descriptions, or CSV or TSV with a number and a name in each line
     surface : bool
-        Do not write surfaces
+        Do not write surfaces [default: false]
     report : bool
-        Do not write report.html
+        Do not write report.html [default: false]
     volume : int | None
         Which volume of an image with several, such as a 4D NIfTI file, counted from 0
     series : Value | None
@@ -1535,11 +1535,11 @@ def surface(
     level : Value | None
         Isovalue of an image: the surface encloses values at or above it
     below : bool
-        Enclose values at or below `level` instead
+        Enclose values at or below `level` instead [default: false]
     largest_component : bool
-        Keep only the largest connected component (face connectivity)
+        Keep only the largest connected component (face connectivity) [default: false]
     fill_holes : bool
-        Fill enclosed cavities
+        Fill enclosed cavities [default: false]
     sigma : Value | None
         Standard deviation of a Gaussian that smooths the voxels first, mm; removes staircase artefacts, but also thin parts [default: 0]
     smoothing : int | None
@@ -1549,7 +1549,7 @@ def surface(
     keep : Value | None
         Fraction of the triangles to keep, such as 0.25
     each : bool
-        One surface for each label of `label`, or without it for each non-zero label; OUTPUT is the folder for them
+        One surface for each label of `label`, or without it for each non-zero label; OUTPUT is the folder for them [default: false]
     format : Value | None
         Format of the meshes of `each`, as a file extension: gii, surf.gii, vtk, vtp, stl or ply [default: gii, of outlines vtk]
     label_names : PathLike | None
@@ -1557,7 +1557,7 @@ def surface(
     space : Literal["ras", "lps"] | None
         World coordinates of a VTK, STL or PLY file, stated in the file; other formats prescribe theirs [default: ras]
     report : bool
-        Write a report beside the surface: MESH.html, or with `each` report.html
+        Write a report beside the surface: MESH.html, or with `each` report.html [default: false]
     volume : int | None
         Which volume of an image with several, such as a 4D NIfTI file, counted from 0
     series : Value | None
@@ -1730,13 +1730,13 @@ def compare(
     warped : ImageLike | None
         The other image or label map, on the same grid
     labels : bool
-        FIXED and WARPED are label maps
+        FIXED and WARPED are label maps [default: false]
     mask : ImageLike | None
         Compare only where this image is above 0
     bins : int | None
         Number of bins along each axis of the joint histogram [default: 64]
     min_voxels : int | None
-        In the mean Dice, leave out labels with fewer voxels in one of the maps; with 0, a label that one map lacks counts as 0
+        In the mean Dice, leave out labels with fewer voxels in one of the maps; with 0, a label that one map lacks counts as 0 [default: 0]
     smallest_label : Value | None
         In the mean Dice, leave out labels below this
     label_names : PathLike | None
@@ -1786,7 +1786,7 @@ def info(
     files : PathLike | Sequence[Any]
         Images, also in blocks (OME-Zarr, TIFF, SVS, JPEG), transforms, lists of points, meshes, X-ray images (PNG, TIFF) and files of their views (TOML); a folder that is no OME-Zarr is read as a DICOM series
     header_only : bool
-        Read the header only, not the voxels
+        Read the header only, not the voxels [default: false]
     point_convention : Literal["ras", "lps"] | None
         World coordinates of points and meshes whose files do not state them [default: ras; of ANTs' CSV lps]
     points_of : PathLike | None
@@ -1845,9 +1845,9 @@ def convert(
     replace_nan : Value | None
         Value for voxels that are NaN or infinite
     even : bool
-        Resample unevenly spaced DICOM slices to even spacing, by linear interpolation
+        Resample unevenly spaced DICOM slices to even spacing, by linear interpolation [default: false]
     bids : bool
-        From DICOM, write only the image, without .json, .bval and .bvec beside it
+        From DICOM, write only the image, without .json, .bval and .bvec beside it [default: false]
     from_convention : Literal["ras", "lps"] | None
         World coordinates of points and meshes that are read, if the file does not state them [default: ras; of ANTs' CSV lps]
     to_convention : Literal["ras", "lps"] | None

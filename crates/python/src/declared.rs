@@ -154,6 +154,11 @@ fn parameter(argument: &Arg, known: &Value, own: &Own) -> Parameter {
     let positive = key.strip_prefix("no_").filter(|k| known.get(k).is_some());
     let name = positive.map_or_else(|| data_name(argument, &key, known), str::to_owned);
     let (help, default) = said(argument);
+    let of_values = || {
+        let values = argument.get_default_values().iter().filter(|v| !v.is_empty());
+        values.map(|v| v.to_string_lossy().into_owned()).next()
+    };
+    let default = default.or_else(of_values);
     let positional = argument.is_positional() || own.first == Some(&*name);
     let is_empty = |a: &Arg| a.get_default_values().iter().any(|v| v.is_empty());
     let in_folder = name == "output" && placeholder(argument) == "DIR";

@@ -48,10 +48,20 @@ pub(crate) fn of_job(error: &Error) -> PyErr {
     let said = spoken(&error.text());
     match error {
         Error::Option(_) | Error::Ignored(..) => OptionError::new_err(said),
+        Error::Input(text) if is_of_value(text) => OptionError::new_err(said),
         error if error.is_of_input() => InputError::new_err(said),
         Error::Gpu(_) => DeviceError::new_err(said),
         _ => VoxalignError::new_err(said),
     }
+}
+
+/// Whether a message begins with an option and what its value is, rather than with an input that it names.
+fn is_of_value(text: &Text) -> bool {
+    let whole = text.to_string();
+    let begins = |name: &str| {
+        whole.starts_with(&format!("`{name}` is ")) || whole.starts_with(&format!("`{name} = "))
+    };
+    text.options().next().is_some_and(begins)
 }
 
 /// The exception of what is wrong with keyword arguments.

@@ -22,7 +22,11 @@ mod tests {
     fn the_stubs_are_those_of_the_module() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/voxalign/_native.pyi");
         let found = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(found == text(), "{} is out of date: voxalign-stubs writes it anew", path.display());
+        assert!(
+            found == text(),
+            "{} is out of date: voxalign-stubs writes it anew",
+            path.display()
+        );
     }
 
     #[test]
