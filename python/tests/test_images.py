@@ -116,6 +116,56 @@ def test_arrays_with_their_affine() -> None:
     np.testing.assert_array_equal(reversed_.numpy(), values[::-1, :, ::2])
 
 
+class Matrix:
+    """A matrix as ITK has it."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.values = values
+
+    def GetVnlMatrix(self) -> Matrix:
+        return self
+
+    def get(self, row: int, column: int) -> float:
+        return float(self.values[row, column])
+
+
+class OfItk:
+    """What an image of ITK offers, z first."""
+
+    def __init__(self, of: SimpleITK.Image) -> None:
+        self.of = of
+        self.GetSpacing, self.GetOrigin = of.GetSpacing, of.GetOrigin
+        self.GetLargestPossibleRegion = of.GetSize
+
+    def GetDirection(self) -> Matrix:
+        n = self.of.GetDimension()
+        return Matrix(np.array(self.of.GetDirection()).reshape(n, n))
+
+    def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray:
+        return SimpleITK.GetArrayFromImage(self.of)
+
+
+class OfAnts:
+    """What an image of ANTs offers, x first."""
+
+    def __init__(self, of: SimpleITK.Image) -> None:
+        n = self.dimension = of.GetDimension()
+        self.spacing, self.origin = of.GetSpacing(), of.GetOrigin()
+        self.direction = np.array(of.GetDirection()).reshape(n, n)
+        self.numpy = lambda: SimpleITK.GetArrayFromImage(of).T
+
+
+@pytest.mark.parametrize("shape", [(5, 6, 7), (6, 5)])
+def test_images_of_itk_and_ants_by_what_they_offer(shape: tuple[int, ...]) -> None:
+    affine = rotated((0.9, 1.4, 3.0)) if len(shape) == 3 else np.diag([0.5, 2.0, 1.0, 1.0])
+    of_sitk = vx.Image(blobs(shape), affine).to_sitk()
+    for theirs in (OfItk(of_sitk), OfAnts(of_sitk)):
+        image = vx.image(theirs)
+        assert image.shape == shape
+        np.testing.assert_array_equal(image.numpy(), blobs(shape))
+        np.testing.assert_allclose(image.affine, affine, atol=1e-12)
+
+
 @pytest.mark.parametrize("bare", [np.zeros((3, 3, 3)), Lent(np.zeros((3, 3, 3)))], ids=["numpy", "dlpack"])
 def test_a_bare_array_is_refused(bare: object) -> None:
     with pytest.raises(vx.InputError, match="affine"):

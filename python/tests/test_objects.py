@@ -123,16 +123,14 @@ def test_interrupts_stop_at_once(large: vx.Image, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         vx.deform(large, vx.Image(blobs((96, 96, 96), 3.0), np.eye(4)), output=tmp_path / "out", device="cpu")
     timer.join()
-    assert time.monotonic() - since[0] < 5.0
+    assert time.monotonic() - since[0] < 1.0
     assert not list(tmp_path.glob("out/*"))
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
-def test_an_input_that_never_comes_can_be_interrupted(pair: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_pipe_is_refused(pair: tuple[Path, Path], tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.nii")
-    timer = threading.Timer(0.3, _thread.interrupt_main)
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(vx.InputError, match="pipe"):
         vx.affine(pair[0], tmp_path / "pipe.nii", **QUICK)
 
 

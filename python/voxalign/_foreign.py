@@ -151,7 +151,8 @@ def to_nibabel(source: Image) -> Any:
 
     values = source.numpy()
     small = max(values.shape) < 2**15
-    return (nibabel.Nifti1Image if small else nibabel.Nifti2Image)(values, source.affine)
+    made: Any = nibabel.Nifti1Image if small else nibabel.Nifti2Image
+    return made(values, source.affine)
 
 
 def to_sitk(source: Image) -> Any:

@@ -1,19 +1,12 @@
 # Written from the declaration of the options: see crates/python/src/stubs.rs.
-import os
 from pathlib import Path
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, Literal, final
 
 import numpy as np
 import numpy.typing as npt
 
-PathLike: TypeAlias = str | os.PathLike[str]
-#: A path, an Image, or an image of nibabel, SimpleITK, ITK or ANTs.
-ImageLike: TypeAlias = Any
-#: A path, `inverse:` and a path, or a Transform.
-TransformLike: TypeAlias = PathLike | Transform
-#: A number, a text that stands for values as at the command line, or a list of them.
-Value: TypeAlias = str | float | os.PathLike[str] | Sequence[Any]
+from .typing import ImageLike, PathLike, TransformLike, Value
 
 __version__: str
 
@@ -81,9 +74,9 @@ class Transform:
         """The 4x4 matrix, RAS+ mm; none where a displacement field is in it."""
     def __call__(self, points: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Points of the moving image, of points of the fixed one: an array of three columns, or one point."""
-    def __matmul__(self, other: Transform) -> Transform:
+    def __matmul__(self, other: Transform, /) -> Transform:
         """`a @ b` is the map that does `b` first and `a` after it, as matrices are multiplied."""
-    def __rmatmul__(self, other: Any) -> Any: ...
+    def __rmatmul__(self, other: Any, /) -> Any: ...
     def inverse(self, *, threads: int | None = None) -> Transform:
         """The map from the moving to the fixed image; that of a displacement field is a field on the same grid."""
     def save(
@@ -613,7 +606,7 @@ def elastic(
     stream : PathLike | Sequence[Any] | None
         Follow a sequence: further fixed images on the same grid, in the order of time after FIXED. Each begins where the body ended in the one before, without the coarse scales, and has a folder frame_NNN of its own
     stream_schedule : Value | None
-        Scales and iterations of the frames after the first [default: the last scale of --schedule]
+        Scales and iterations of the frames after the first [default: the last scale of `schedule`]
     mesh : PathLike | None
         Mesh of linear tetrahedra in the world of the fixed image (of the moving one where slices are fixed), mm: VTK (.vtu, .vtk) or Gmsh (.msh), in one part that faces connect
     point_convention : Literal["ras", "lps"] | None
@@ -917,7 +910,7 @@ def atlas(
     spacing : Value | None
         Spacing of the atlas, mm [default: the median of the subjects]
     reference : PathLike | None
-        Image that defines the grid of the atlas [default: along the world axes around all subjects; with --align none the grid of the images, if they share one]
+        Image that defines the grid of the atlas [default: along the world axes around all subjects; with `align` none the grid of the images, if they share one]
     model : Literal["greedy", "symmetric", "lddmm"] | None
         Deformation model [default: symmetric; for populations, anatomies and transforms without a half-way greedy]
     step : Value | None
@@ -1379,7 +1372,7 @@ def segment(
     object : Literal["brighter", "darker", "as-started"] | None
         Which of the two regions is the object; for chan-vese [default: brighter]
     classes : int | None
-        Gaussians of the mixture that is fitted to the intensities of the whole image; for geodesic-regions [default: as many as --regions]
+        Gaussians of the mixture that is fitted to the intensities of the whole image; for geodesic-regions [default: as many as `regions`]
     object_classes : Value | None
         Which of them are the object, numbered by rising mean from 1; for geodesic-regions [default: the brightest]
     edge_sigma : Value | None
@@ -1397,7 +1390,7 @@ def segment(
     init_size : Value | None
         Diameter or side of the shapes: voxels with dense, mm with circle and box; for dense, circle, box [default: dense: 8 in 2D, 4 in 3D; circle, box: half the shortest side of the image]
     init_spacing : Value | None
-        Distance between the centres of balls or boxes, voxels; for dense [default: twice --init-size]
+        Distance between the centres of balls or boxes, voxels; for dense [default: twice `init_size`]
     init_centre : Value | None
         Centre of the shape, world mm (RAS+); for circle, box [default: the centre of the image]
     prior_mask : PathLike | None
@@ -1543,7 +1536,7 @@ def surface(
     sigma : Value | None
         Standard deviation of a Gaussian that smooths the voxels first, mm; removes staircase artefacts, but also thin parts [default: 0]
     smoothing : int | None
-        Iterations of non-shrinking (Taubin) smoothing [default: 15 for labels without --sigma, else 0]
+        Iterations of non-shrinking (Taubin) smoothing [default: 15 for labels without `sigma`, else 0]
     triangles : int | None
         Most triangles [default: all of them]
     keep : Value | None
@@ -1603,7 +1596,7 @@ def apply(
     reference : ImageLike | None
         The image that defines the grid of the result, by its finest level where it has several; not for points and meshes
     transform : TransformLike | Sequence[TransformLike] | None
-        A transform: FILE, or inverse:FILE (or ANTs' `[FILE,1]`) for its inverse; a fixed point goes through the first -t, then the next. Without any, an image is resampled as the headers say
+        A transform: FILE, or inverse:FILE (or ANTs' `[FILE,1]`) for its inverse; a fixed point goes through the first `transform`, then the next. Without any, an image is resampled as the headers say
     inverse_warp : PathLike | None
         The inverse of the displacement field in the chain, such as ANTs' 1InverseWarp.nii.gz: used where that inverse is needed, instead of computing it
     output : PathLike | None
@@ -1613,7 +1606,7 @@ def apply(
     outside : Value | None
         Value outside the moving image, or `nan` [default: 0; for images with a background below 0, such as CT, their smallest value]
     data_type : Value | None
-        Type of the stored values: u8, i8, u16, i16, u32, i32, u64, i64, f32 or f64; not for label maps [default: f32; that of the input with --interpolation nearest, and where the result is .zarr or TIFF, which hold 8 or 16 bits]
+        Type of the stored values: u8, i8, u16, i16, u32, i32, u64, i64, f32 or f64; not for label maps [default: f32; that of the input with `interpolation` nearest, and where the result is .zarr or TIFF, which hold 8 or 16 bits]
     points_from : Literal["fixed", "moving"] | None
         Which of the two images the points or the mesh belong to [default: moving]
     point_convention : Literal["ras", "lps"] | None
@@ -1683,7 +1676,7 @@ def compose(
     Parameters
     ----------
     transform : TransformLike | Sequence[TransformLike]
-        A transform: FILE, or inverse:FILE (or ANTs' `[FILE,1]`) for its inverse; a fixed point goes through the first -t, then the next
+        A transform: FILE, or inverse:FILE (or ANTs' `[FILE,1]`) for its inverse; a fixed point goes through the first `transform`, then the next
     output : PathLike | None
         File for the result; its extension sets the format: .tfm or .txt (ITK text), .mat (ITK/ANTs), .h5 (ITK/ANTs, with its fields), .fsl or .fsl.mat (FSL), .nii.gz (displacement field)
     fixed_geometry : PathLike | None

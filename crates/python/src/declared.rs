@@ -2,7 +2,7 @@
 
 mod text;
 
-use crate::words::of_help;
+use crate::words::Typed;
 use clap::{Arg, Args, Command};
 use serde::Serialize;
 use serde_json::Value;
@@ -124,14 +124,10 @@ impl Declared {
                 None => parameters.push(parameter),
             }
         }
-        let names: Vec<_> = parameters
-            .iter()
-            .filter(|p| matches!(p.kind, Kind::Switch(_)))
-            .map(|p| p.name.clone())
-            .collect();
-        let is_switch = |name: &str| names.iter().any(|n| n == name);
+        let typed = typed(&command, &parameters);
         for parameter in &mut parameters {
-            parameter.help = of_help(&parameter.help, &is_switch);
+            parameter.help = typed.spoken(&parameter.help);
+            parameter.default = parameter.default.take().map(|words| typed.spoken(&words));
         }
         parameters.sort_by_key(|p| !p.positional);
         let about = voxalign_jobs::about::of(own.name).unwrap_or_default();
@@ -147,6 +143,13 @@ impl Declared {
     pub(crate) fn named(&self, name: &str) -> Option<&Parameter> {
         self.parameters.iter().find(|p| p.name == name || p.alias.as_deref() == Some(name))
     }
+}
+
+/// How parameters are called at the command line.
+fn typed(command: &Command, parameters: &[Parameter]) -> Typed {
+    let switches = parameters.iter().filter(|p| matches!(p.kind, Kind::Switch(_)));
+    let short = command.get_arguments().filter_map(|a| Some((a.get_short()?, key_of(a))));
+    Typed { switches: switches.map(|p| p.name.clone()).collect(), short: short.collect() }
 }
 
 fn parameter(argument: &Arg, known: &Value, own: &Own) -> Parameter {

@@ -216,7 +216,7 @@ impl Image {
             files::check_output(&path, [])?;
             files::warn_of_rounding(held.image.data(), data_type, teller);
             let options = files::write_options(data_type, held.dimensions);
-            voxalign_io::image::write_volume(&path, &*held.image, &options)?;
+            voxalign_io::image::write_volume(&path, &held.image, &options)?;
             Ok::<_, Failure>(())
         })
     }

@@ -20,28 +20,52 @@ fn option(name: &str, value: Option<&str>) -> String {
     }
 }
 
-/// The help of an option with those that it names as keyword arguments: `--no-report` is `report=False`.
-pub(crate) fn of_help(help: &str, is_switch: &dyn Fn(&str) -> bool) -> String {
-    let mut said = String::new();
-    let mut rest = help;
-    while let Some(at) = rest.find("--") {
-        let (before, after) = rest.split_at(at);
-        let name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        let name = &after[2..2 + after[2..].find(|c| !name(c)).unwrap_or(after.len() - 2)];
-        let is_name = name.starts_with(|c: char| c.is_ascii_lowercase());
-        said += before;
-        if !is_name || before.contains("`voxalign ") && before.matches('`').count() % 2 == 1 {
-            said += &after[..2 + name.len()];
-        } else {
-            let name = name.trim_end_matches('-').replace('-', "_");
-            match name.strip_prefix("no_").filter(|name| is_switch(name)) {
-                Some(name) => said += &format!("`{name}=False`"),
-                None => said += &format!("`{name}`"),
-            }
+/// How the options of a command are called at the command line.
+pub(crate) struct Typed {
+    /// The switches.
+    pub(crate) switches: Vec<String>,
+    /// Names of one letter, with the long ones.
+    pub(crate) short: Vec<(char, String)>,
+}
+
+impl Typed {
+    /// The help of an option with those that it names as keyword arguments: `--no-report` is `report=False`.
+    pub(crate) fn spoken(&self, help: &str) -> String {
+        let mut said = String::new();
+        let mut rest = help;
+        while let Some(at) = rest.find('-') {
+            let (before, after) = rest.split_at(at);
+            said += before;
+            // A hyphen within a word, or a command that is quoted.
+            let within = said.chars().next_back().is_some_and(|c| !c.is_whitespace() && c != '(');
+            let quoted = said.matches('`').count() % 2 == 1;
+            let (word, end) = if within || quoted { (None, 1) } else { self.option(after) };
+            said += word.as_deref().unwrap_or(&after[..end]);
+            rest = &after[end..];
         }
-        rest = &after[2 + name.len()..];
+        said + rest
     }
-    said + rest
+
+    /// The option with which a text begins, as a keyword argument, and where it ends.
+    fn option(&self, text: &str) -> (Option<String>, usize) {
+        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        let end = text.find(|c| !is_name(c)).unwrap_or(text.len());
+        let typed = text[..end].trim_end_matches('-');
+        let name = match (typed.strip_prefix("--"), typed.strip_prefix('-')) {
+            (Some(long), _) if !long.is_empty() => long.replace('-', "_"),
+            (None, Some(letter)) => {
+                let known = self.short.iter().find(|(short, _)| letter == short.to_string());
+                match known {
+                    Some((_, long)) => long.clone(),
+                    None => return (None, 1),
+                }
+            }
+            _ => return (None, end.max(1)),
+        };
+        let off = name.strip_prefix("no_").filter(|n| self.switches.iter().any(|s| s == n));
+        let said = off.map_or_else(|| format!("`{name}`"), |name| format!("`{name}=False`"));
+        (Some(said), typed.len())
+    }
 }
 
 #[cfg(test)]
@@ -63,14 +87,19 @@ mod tests {
 
     #[test]
     fn help_speaks_of_keyword_arguments() {
-        let is_switch = |name: &str| name == "report";
+        let typed = Typed {
+            switches: vec!["report".to_owned()],
+            short: vec![('t', "transform".to_owned())],
+        };
         for (help, said) in [
             ("unless --no-report says otherwise", "unless `report=False` says otherwise"),
             ("with --search-angles, or --no-way", "with `search_angles`, or `no_way`"),
             ("by `voxalign apply --even`", "by `voxalign apply --even`"),
-            ("a -- b", "a -- b"),
+            ("a -- b, at -1 or of X-ray", "a -- b, at -1 or of X-ray"),
+            ("through the first -t, then", "through the first `transform`, then"),
+            ("(--series), -x", "(`series`), -x"),
         ] {
-            assert_eq!(of_help(help, &is_switch), said);
+            assert_eq!(typed.spoken(help), said);
         }
     }
 }

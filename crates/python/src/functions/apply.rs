@@ -62,14 +62,14 @@ const ELSEWHERE: &std::ffi::CStr =
 
 /// An image in memory or in a file, and the dimensions of files on its grid.
 enum Source {
-    Held(HeldImage),
+    Held(Box<HeldImage>),
     File(PathBuf),
 }
 
 impl Source {
     fn of(given: &mut Given, name: &str) -> PyResult<Self> {
         match (given.images.remove(name), given.path(name)) {
-            (Some(image), _) => Ok(Self::Held(image)),
+            (Some(image), _) => Ok(Self::Held(Box::new(image))),
             (None, Some(path)) => Ok(Self::File(path.into())),
             (None, None) => Err(error::option(Text::option(name).and(" is missing: an image"))),
         }
@@ -77,7 +77,7 @@ impl Source {
 
     fn image(self, teller: &Teller) -> Result<HeldImage, Error> {
         match self {
-            Self::Held(image) => Ok(image),
+            Self::Held(image) => Ok(*image),
             Self::File(path) => Ok(files::image_with_info(&path, teller)?.into()),
         }
     }

@@ -74,21 +74,21 @@ impl Of {
 
 /// Two label maps, of which those in memory are known.
 enum Maps {
-    Held(LabelMap),
+    Held(Box<LabelMap>),
     File(String),
 }
 
 impl Maps {
     fn of(image: Of) -> PyResult<Self> {
         match image {
-            Of::Held(image) => labels(&image).map(Self::Held),
+            Of::Held(image) => labels(&image).map(|map| Self::Held(Box::new(map))),
             Of::File(path) => Ok(Self::File(path)),
         }
     }
 
     fn read(self, teller: &Teller) -> Result<LabelMap, voxalign_jobs::Error> {
         match self {
-            Self::Held(map) => Ok(map),
+            Self::Held(map) => Ok(*map),
             Self::File(path) => files::labels(Path::new(&path), teller),
         }
     }

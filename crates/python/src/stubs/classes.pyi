@@ -1,19 +1,12 @@
 # Written from the declaration of the options: see crates/python/src/stubs.rs.
-import os
 from pathlib import Path
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, Literal, final
 
 import numpy as np
 import numpy.typing as npt
 
-PathLike: TypeAlias = str | os.PathLike[str]
-#: A path, an Image, or an image of nibabel, SimpleITK, ITK or ANTs.
-ImageLike: TypeAlias = Any
-#: A path, `inverse:` and a path, or a Transform.
-TransformLike: TypeAlias = PathLike | Transform
-#: A number, a text that stands for values as at the command line, or a list of them.
-Value: TypeAlias = str | float | os.PathLike[str] | Sequence[Any]
+from .typing import ImageLike, PathLike, TransformLike, Value
 
 __version__: str
 
@@ -81,9 +74,9 @@ class Transform:
         """The 4x4 matrix, RAS+ mm; none where a displacement field is in it."""
     def __call__(self, points: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Points of the moving image, of points of the fixed one: an array of three columns, or one point."""
-    def __matmul__(self, other: Transform) -> Transform:
+    def __matmul__(self, other: Transform, /) -> Transform:
         """`a @ b` is the map that does `b` first and `a` after it, as matrices are multiplied."""
-    def __rmatmul__(self, other: Any) -> Any: ...
+    def __rmatmul__(self, other: Any, /) -> Any: ...
     def inverse(self, *, threads: int | None = None) -> Transform:
         """The map from the moving to the fixed image; that of a displacement field is a field on the same grid."""
     def save(
