@@ -144,6 +144,8 @@ def test_transforms(tmp_path: Path) -> None:
         vx.invert(3)
     with pytest.raises(vx.OptionError, match="`output`"):
         vx.invert(shift, output=tmp_path / "a.tfm")
+    with pytest.raises(vx.OptionError, match="`transform` is missing"):
+        vx.compose([])
     with pytest.raises(vx.OptionError, match="`threads`"):
         shift.inverse(threads=0)
 

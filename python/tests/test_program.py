@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import nibabel
@@ -17,7 +18,10 @@ import voxalign as vx
 OF_A_RUN = ("program", "command", "date", "host", "timings", "peak_memory_bytes", "outputs", "inputs")
 
 QUICK = {"dof": 6, "search": "local", "device": "cpu", "threads": 2}
+BODY = {"schedule": "4x3", "device": "cpu", "threads": 2}
 FAST = {"schedule": "2x10,1x5", "device": "cpu", "threads": 2}
+
+OPTIONS = {"affine": QUICK, "deform": FAST, "elastic": BODY}
 
 
 def typed(options: dict[str, object]) -> list[str]:
@@ -26,9 +30,12 @@ def typed(options: dict[str, object]) -> list[str]:
 
 
 def untimed(value: object) -> object:
-    """The same without what differs from run to run."""
+    """The same without times, and with the words of neither."""
     if isinstance(value, dict):
         return {name: untimed(v) for name, v in value.items() if "seconds" not in name}
+    if isinstance(value, str):
+        # Each says options in its words.
+        return re.sub(r"--([a-z-]+)", lambda option: option[1].replace("-", "_"), value).replace("`", "")
     return [untimed(v) for v in value] if isinstance(value, list) else value
 
 
@@ -44,9 +51,9 @@ def files(folder: Path) -> dict[str, bytes]:
     return {p.name: p.read_bytes() for p in sorted(folder.iterdir()) if p.suffix not in (".json", ".html")}
 
 
-@pytest.mark.parametrize("name", ["affine", "deform"])
+@pytest.mark.parametrize("name", OPTIONS)
 def test_from_files(name: str, pair: tuple[Path, Path], tmp_path: Path, run) -> None:
-    options = QUICK if name == "affine" else FAST
+    options = OPTIONS[name]
     run(name, *pair, "-o", tmp_path / "program", *typed(options))
     result = getattr(vx, name)(*pair, output=tmp_path / "python", **options)
     assert result.folder == tmp_path / "python"
@@ -56,10 +63,10 @@ def test_from_files(name: str, pair: tuple[Path, Path], tmp_path: Path, run) -> 
     assert bool(result.verdict) is result.record["verdict"]["good"]
 
 
-@pytest.mark.parametrize("name", ["affine", "deform"])
+@pytest.mark.parametrize("name", OPTIONS)
 @pytest.mark.parametrize("held", ["voxalign", "nibabel", "mixed"])
 def test_from_memory(name: str, held: str, pair: tuple[Path, Path], tmp_path: Path, run) -> None:
-    options = QUICK if name == "affine" else FAST
+    options = OPTIONS[name]
     run(name, *pair, "-o", tmp_path / "program", *typed(options))
     read = {"voxalign": vx.read, "nibabel": nibabel.load, "mixed": vx.read}[held]
     images = [read(pair[0]), pair[1] if held == "mixed" else read(pair[1])]

@@ -45,6 +45,9 @@ pub(super) fn call(py: Python<'_>, given: Given) -> PyResult<Py<PyAny>> {
     let links = given.transforms.unwrap_or_else(|| {
         job.transforms.iter().map(|link| Link::Path(link.to_string())).collect()
     });
+    if links.is_empty() {
+        return Err(error::option(text!("`transform` is missing: give the transforms to compose")));
+    }
     let whole = run(py, given.machine.threads, &given.watcher, move |teller| {
         let grids = job.geometry.grids(teller)?;
         let device = Cpu::new(Some(rayon::current_num_threads()))?;
