@@ -23,3 +23,10 @@ def test_the_package_has_types(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path), "voxalign"]
     done = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def test_the_stubs_are_written_from_the_options() -> None:
+    from voxalign import _native
+
+    written = (FOLDER / "voxalign" / "_native.pyi").read_text()
+    assert written == _native._stubs(), "`tools/python.sh stubs` writes python/voxalign/_native.pyi anew"

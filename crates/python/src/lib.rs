@@ -10,7 +10,7 @@ mod functions;
 mod image;
 mod json;
 mod result;
-pub mod stubs;
+mod stubs;
 mod transform;
 mod words;
 mod work;
@@ -29,5 +29,6 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<result::Verdict>()?;
     module.add_function(wrap_pyfunction!(image::read, module)?)?;
     module.add_function(wrap_pyfunction!(transform::read_transform, module)?)?;
+    module.add_function(wrap_pyfunction!(stubs::stubs, module)?)?;
     functions::add(module)
 }
