@@ -10,7 +10,7 @@ use crate::interrupt;
 use crate::output;
 use crate::progress::Talk;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, Args, Command, CommandFactory};
+use clap::{Arg, Args, Command, CommandFactory};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use voxalign_io::text;
 use voxalign_jobs::options::{from_json, toml_table};
 use voxalign_options::Text;
+use voxalign_options::declared::{self, key_of, rival};
 
 /// The arguments of a command line and a file.
 #[derive(Debug)]
@@ -70,11 +71,6 @@ fn typed_ids(root: &Command, typed: &[OsString]) -> Vec<String> {
     .collect()
 }
 
-/// The name of an argument's option as data.
-fn key_of(argument: &Arg) -> String {
-    argument.get_long().unwrap_or(argument.get_id().as_str()).replace('-', "_")
-}
-
 /// The argument of a key, by its name, another name, or the name of what it turns off.
 fn argument_of<'c>(command: &'c Command, key: &str) -> Option<&'c Arg> {
     let is = |name: &str| name.replace('-', "_") == key;
@@ -92,16 +88,6 @@ fn is_reserved(key: &str) -> bool {
     ["config", "help", "version"].contains(&key)
 }
 
-/// The typed argument beside which an argument cannot be given.
-fn rival<'c>(command: &'c Command, argument: &Arg, typed: &[String]) -> Option<&'c Arg> {
-    let against = |a: &Arg, b: &Arg| {
-        command.get_arg_conflicts_with(a).iter().any(|c| c.get_id() == b.get_id())
-    };
-    let others = typed.iter().filter(|id| *id != argument.get_id().as_str());
-    let mut others = others.filter_map(|id| command.get_arguments().find(|a| a.get_id() == id));
-    others.find(|other| against(argument, other) || against(other, argument))
-}
-
 /// The options of a file, by their names as data, with the names that the file has.
 fn read(path: &Path, command: &Command) -> Result<Map<String, Value>, Failure> {
     let at = format!("'{}'", path.display());
@@ -115,15 +101,11 @@ fn read(path: &Path, command: &Command) -> Result<Map<String, Value>, Failure> {
 
 /// One text stands for a list of one, where an option is given once for each of several values.
 fn listed(command: &Command, key: String, value: Value) -> (String, Value) {
-    let several = argument_of(command, &key.replace('-', "_")).is_some_and(|argument| {
-        matches!(argument.get_action(), ArgAction::Append)
-            && argument.get_value_delimiter().is_none()
-            && argument.get_num_args().is_none_or(|n| n.min_values() <= 1)
-    });
-    match value {
-        Value::String(_) if several => (key, Value::Array(vec![value])),
-        value => (key, value),
-    }
+    let value = match argument_of(command, &key.replace('-', "_")) {
+        Some(argument) => declared::listed(argument, value),
+        None => value,
+    };
+    (key, value)
 }
 
 /// The arguments with those of a file: what was typed is in `args` and named by `ids`; `check` refuses options that others

@@ -6,6 +6,7 @@ use crate::commands::Cli;
 use clap::{Arg, ArgAction, Command, CommandFactory};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use voxalign_options::declared::{placeholder, said, takes_values, values};
 
 /// The jobs that take a configuration file, with how they are called.
 const JOBS: [(&str, &str); 9] = [
@@ -22,34 +23,6 @@ const JOBS: [(&str, &str); 9] = [
 
 /// What is only of the command line, or of every command.
 const OF_ALL: [&str; 3] = ["config", "help", "version"];
-
-/// The help of an argument in one line, and its default.
-fn said(argument: &Arg) -> (String, Option<String>) {
-    let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
-    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    match help.rsplit_once(" [default: ") {
-        Some((help, default)) if default.ends_with(']') => {
-            (help.to_owned(), Some(default.trim_end_matches(']').to_owned()))
-        }
-        _ => (help, None),
-    }
-}
-
-/// The names of the values of an argument, where there are few.
-fn values(argument: &Arg) -> Vec<String> {
-    let all = argument.get_possible_values();
-    all.iter().filter(|v| !v.is_hide_set()).map(|v| v.get_name().to_owned()).collect()
-}
-
-fn takes_values(argument: &Arg) -> bool {
-    argument.get_action().takes_values()
-}
-
-/// What stands for the values of an argument.
-fn placeholder(argument: &Arg) -> String {
-    let names = argument.get_value_names().unwrap_or_default();
-    names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" ")
-}
 
 /// The arguments of a command by their headings, in the order of the help.
 fn by_heading(command: &Command) -> Vec<(String, Vec<&Arg>)> {

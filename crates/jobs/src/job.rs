@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::listener::Listener;
 use crate::machine::{Auto, Machine};
+use crate::pair::{Pair, PairPaths};
 use crate::plan::Plan;
 use crate::run::{Caller, Done};
 use serde::Serialize;
@@ -79,6 +80,18 @@ pub trait Job: Clone + Default + Serialize + DeserializeOwned {
         let inputs = self.read(caller, listener)?;
         self.find(machine, inputs, caller, listener)
     }
+}
+
+/// A job of two images, which may be in memory: their paths are empty then.
+pub trait OfPair: Job {
+    /// The files of the two images, and of what goes with them.
+    fn paths(&self) -> &PairPaths;
+
+    /// What else has to be read for these images.
+    ///
+    /// # Errors
+    /// Options that these images do not have; what is wrong with a file.
+    fn given(&self, pair: Pair, caller: &Caller, listener: &dyn Listener) -> Result<Self::Inputs>;
 }
 
 /// The first of some paths that is not given, with what is said of it.

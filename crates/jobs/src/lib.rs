@@ -29,6 +29,7 @@
 //! In messages and remedies the names of options stand in backticks, such as `` `search_angles` `` or
 //! `` `model = lddmm` ``; a program that has other words for them gives a [`Caller`] that knows how to say them.
 
+pub mod about;
 pub mod affine;
 pub mod anatomy;
 pub mod apply;
@@ -68,7 +69,7 @@ pub mod surface;
 pub mod team;
 
 pub use error::{Error, Result};
-pub use job::Job;
+pub use job::{Job, OfPair};
 pub use listener::{Level, Listener, check};
 pub use plan::{Plan, Reads};
 pub use run::{Caller, Done, Read};

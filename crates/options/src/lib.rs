@@ -43,6 +43,8 @@ extern crate self as voxalign_options;
 #[cfg(feature = "clap")]
 mod arguments;
 mod choice;
+#[cfg(feature = "clap")]
+pub mod declared;
 mod error;
 mod given;
 mod parameter;

@@ -25,6 +25,7 @@ mod surface;
 
 use crate::failure::{Failure, Outcome};
 use clap::{Parser, Subcommand};
+use voxalign_jobs::about;
 
 /// The program's arguments.
 #[derive(Debug, Parser)]
@@ -55,11 +56,11 @@ pub(crate) struct Cli {
 /// Makes the enumeration of the commands: the module, the name, the type of its arguments, and what
 /// `voxalign --help` says of it.
 macro_rules! commands {
-    ($($(#[$meta:meta])* $module:ident $Command:ident($Args:ident) $summary:literal,)+) => {
+    ($($(#[$meta:meta])* $module:ident $Command:ident($Args:ident) $summary:expr,)+) => {
         /// The commands.
         #[derive(Debug, Subcommand)]
         pub(crate) enum Command {
-            $(#[doc = $summary] $(#[$meta])* $Command(Box<$module::$Args>),)+
+            $(#[command(about = $summary)] $(#[$meta])* $Command(Box<$module::$Args>),)+
         }
 
         /// Runs a command.
@@ -78,21 +79,21 @@ commands! {
         arg_required_else_help = true,
         override_usage = "voxalign affine [OPTIONS] <FIXED> <MOVING> -o <DIR>"
     )]
-    affine Affine(AffineArgs) "Register two images by a rigid, similarity or affine transform",
+    affine Affine(AffineArgs) about::AFFINE,
     #[command(
         after_help = deform::EXAMPLES,
         args_override_self = true,
         arg_required_else_help = true,
         override_usage = "voxalign deform [OPTIONS] <FIXED> <MOVING> -o <DIR>"
     )]
-    deform Deform(DeformArgs) "Register two images by a diffeomorphic (invertible) deformation, after an affine transform",
+    deform Deform(DeformArgs) about::DEFORM,
     #[command(
         after_help = elastic::EXAMPLES,
         args_override_self = true,
         arg_required_else_help = true,
         override_usage = "voxalign elastic [OPTIONS] <FIXED> <MOVING> -o <DIR>"
     )]
-    elastic Elastic(ElasticArgs) "Register two images by an elastic body that they move, with its strain, after an affine transform",
+    elastic Elastic(ElasticArgs) about::ELASTIC,
     #[command(
         after_help = anatomy::EXAMPLES,
         args_override_self = true,
@@ -103,42 +104,42 @@ commands! {
         mut_arg("bins", |a| a.hide(true)),
         mut_arg("channel", |a| a.hide(true))
     )]
-    anatomy Anatomy(AnatomyArgs) "Register two anatomies: tissue probabilities, images, surfaces, curves and points together",
+    anatomy Anatomy(AnatomyArgs) about::ANATOMY,
     #[command(
         after_help = atlas::EXAMPLES,
         args_override_self = true,
         arg_required_else_help = true,
         mut_arg("path_storage", |a| a.hide(true))
     )]
-    atlas Atlas(AtlasArgs) "Build an unbiased atlas of many images, with the deformation of each to it",
+    atlas Atlas(AtlasArgs) about::ATLAS,
     #[command(
         after_help = drr::EXAMPLES,
         args_override_self = true,
         arg_required_else_help = true,
         override_usage = "voxalign drr [OPTIONS] <CT> -o <DIR>"
     )]
-    drr Drr(DrrArgs) "Simulate X-ray images of a CT (digitally reconstructed radiographs)",
+    drr Drr(DrrArgs) about::DRR,
     #[command(
         after_help = pose::EXAMPLES,
         args_override_self = true,
         arg_required_else_help = true,
         override_usage = "voxalign pose [OPTIONS] <CT> [XRAY]... -o <DIR>"
     )]
-    pose Pose(PoseArgs) "Find the rigid pose of a CT from X-ray images of it (2D-3D registration)",
+    pose Pose(PoseArgs) about::POSE,
     #[command(
         after_help = segment::EXAMPLES,
         args_override_self = true,
         arg_required_else_help = true,
         override_usage = "voxalign segment [OPTIONS] <IMAGE> -o <DIR>"
     )]
-    segment Segment(SegmentArgs) "Divide an image into regions by fronts that move (level sets)",
+    segment Segment(SegmentArgs) about::SEGMENT,
     demo Demo(DemoArgs) "Register a real pair of brains that comes with the program",
-    apply Apply(ApplyArgs) "Apply transforms to an image, a label map or points",
-    invert Invert(InvertArgs) "Write the inverse of a transform",
-    compose Compose(ComposeArgs) "Combine several transforms into one",
-    compare Compare(CompareArgs) "Score how well two images, label maps or point lists agree",
+    apply Apply(ApplyArgs) about::APPLY,
+    invert Invert(InvertArgs) about::INVERT,
+    compose Compose(ComposeArgs) about::COMPOSE,
+    compare Compare(CompareArgs) about::COMPARE,
     #[command(after_help = stack::EXAMPLES)]
-    stack Stack(StackArgs) "Compute the mean, extremes, variance or product of many images, or normalise or smooth each",
+    stack Stack(StackArgs) about::STACK,
     #[command(
         after_help = surface::EXAMPLES,
         args_override_self = true,
@@ -146,9 +147,9 @@ commands! {
         override_usage = "voxalign surface [OPTIONS] <IMAGE> (--label <N,...> | --level <VALUE>) -o <MESH>\n       \
                       voxalign surface [OPTIONS] <LABELS> --each [--label <N,...>] -o <DIR>"
     )]
-    surface Surface(SurfaceArgs) "Extract the surface of labels, or an isosurface of an image",
-    info Info(InfoArgs) "Show the contents of a file, and anything unusual about it",
-    convert Convert(ConvertArgs) "Convert an image, a label map, a transform or a point list to another format",
+    surface Surface(SurfaceArgs) about::SURFACE,
+    info Info(InfoArgs) about::INFO,
+    convert Convert(ConvertArgs) about::CONVERT,
     bench Bench(BenchArgs) "Measure the speed of the operators and of affine registration on this machine",
     devices Devices(DevicesArgs) "List the devices that can be used: the CPU and GPUs",
     completions Completions(CompletionsArgs) "Print shell completions for commands, options and their values",

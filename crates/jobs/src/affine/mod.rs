@@ -18,7 +18,7 @@ mod record;
 use crate::blocks::is_pyramid;
 use crate::error::{Error, Result};
 use crate::files;
-use crate::job::missing;
+use crate::job::{OfPair, missing};
 use crate::listener::{Level, Listener};
 use crate::machine::{Auto, Machine};
 use crate::options::{
@@ -221,6 +221,12 @@ impl Job {
         all
     }
 
+    /// What is registered, of these images.
+    fn inputs(&self, pair: Pair, listener: &dyn Listener) -> Result<Inputs> {
+        let fixed_weight = optional_image(&self.fixed_weight, "fixed_weight", listener)?;
+        Ok(Inputs { pair, fixed_weight })
+    }
+
     /// Whether images are read in blocks, and spread over the devices of all ranks.
     #[must_use]
     pub fn is_distributed(&self) -> bool {
@@ -314,8 +320,7 @@ impl crate::Job for Job {
         }
         let inputs = || {
             let pair = self.paths.read(listener)?;
-            let fixed_weight = optional_image(&self.fixed_weight, "fixed_weight", listener)?;
-            Ok(Inputs { pair, fixed_weight })
+            self.inputs(pair, listener)
         };
         let read = self.as_run(caller, listener).read(&self.files(), inputs)?;
         Ok(Given::Whole(Box::new(read)))
@@ -384,5 +389,15 @@ impl crate::Job for Job {
         let report =
             |record: &_| render(&AffineReport { record, images: views.images(&inputs.pair) });
         run.finish(staged, clock, record, &OUTPUTS, || Ok(()), report)
+    }
+}
+
+impl OfPair for Job {
+    fn paths(&self) -> &PairPaths {
+        &self.paths
+    }
+
+    fn given(&self, pair: Pair, _: &Caller, listener: &dyn Listener) -> Result<Given> {
+        Ok(self.inputs(pair, listener)?.into())
     }
 }

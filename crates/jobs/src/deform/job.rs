@@ -4,14 +4,14 @@ use super::course::{Course, Task, given, outputs};
 use super::{AffineChoice, Channel, ChannelImages, DeformMethod, Inputs};
 use crate::error::{Error, Result};
 use crate::files;
-use crate::job::missing;
+use crate::job::{OfPair, missing};
 use crate::listener::Listener;
 use crate::machine::{Auto, Machine};
 use crate::options::{
     AffineWay, InitChoice, LandmarkOptions, LandmarkWeight, OutputOptions, Products, as_text,
     check_dof, recorded, refuse, usual_landmark_weight,
 };
-use crate::pair::{PairPaths, read_pairs};
+use crate::pair::{Pair, PairPaths, read_pairs};
 use crate::plan::{self, Plan};
 use crate::run::{self, Caller, Done, Input, Read, Role, Run, WARPED};
 use serde::{Deserialize, Serialize};
@@ -215,7 +215,8 @@ impl Job {
         let grid = |path: &Path, which: &ReadOptions| {
             Ok::<_, Error>(image::read_info_of(path, which)?.grid)
         };
-        if channels.is_empty() {
+        // An image in memory is compared with them when it is registered.
+        if channels.is_empty() || self.paths.fixed.as_os_str().is_empty() {
             return Ok(());
         }
         let fixed = grid(&self.paths.fixed, &self.paths.which.of_both()[0])?;
@@ -240,6 +241,52 @@ impl Job {
         let usual = || usual_landmark_weight(&similarity());
         let given = self.landmarks.weight.over(LandmarkWeight::USUAL).unwrap_or_default();
         given.landmark_weight.unwrap_or_else(usual)
+    }
+
+    /// What is registered, of these images.
+    fn inputs(&self, ask: &Ask, pair: Pair, listener: &dyn Listener) -> Result<Inputs> {
+        let image =
+            |path: &Path| files::image(path, listener).map_err(|e| e.at(text!("`channel`")));
+        let channel = |c: &Channel| {
+            let images = [image(&c.fixed)?.into(), image(&c.moving)?.into()];
+            let (similarity, weight) = (c.similarity, c.weight);
+            Ok(ChannelImages { images, similarity, weight, intensities: Intensities::Calibrated })
+        };
+        let grids = [pair.fixed.grid(), pair.moving.grid()];
+        let geometry = Geometry { fixed: Some(grids[0]), moving: Some(grids[1]) };
+        let start = given(&self.start(), &geometry, listener)?;
+        let channels = ask.channels.iter().map(channel).collect::<Result<_>>()?;
+        let convention = self.landmarks.point_convention;
+        let grids = [pair.fixed.grid(), pair.moving.grid()];
+        let init = match &self.init {
+            Some(init) => {
+                init.load(&geometry, convention, listener).map_err(|e| e.at(text!("`init`")))?
+            }
+            None => Init::default(),
+        };
+        let landmarks = match self.landmarks.files() {
+            Some(files) => {
+                let pairs = read_pairs(files, convention, grids, listener);
+                Some(Landmarks::of(pairs.map_err(|e| e.at(text!("`landmarks`")))?, self.weight())?)
+            }
+            None => None,
+        };
+        let shapes = Vec::new();
+        let (weight, with_rival, way) = (1.0, true, self.way.usual(grids[0].is_2d())?);
+        check_dof(way.dof, grids[0].is_2d())?;
+        let preparation = ask.preparation;
+        Ok(Inputs {
+            channels,
+            pair,
+            weight,
+            start,
+            with_rival,
+            init,
+            way,
+            landmarks,
+            shapes,
+            preparation,
+        })
     }
 }
 
@@ -369,59 +416,7 @@ impl crate::Job for Job {
 
     fn read(&self, caller: &Caller, listener: &dyn Listener) -> Result<Read<Inputs>> {
         let (ask, products) = (self.ask()?, self.products());
-        let read = || {
-            let image =
-                |path: &Path| files::image(path, listener).map_err(|e| e.at(text!("`channel`")));
-            let channel = |c: &Channel| {
-                let images = [image(&c.fixed)?.into(), image(&c.moving)?.into()];
-                let (similarity, weight) = (c.similarity, c.weight);
-                Ok(ChannelImages {
-                    images,
-                    similarity,
-                    weight,
-                    intensities: Intensities::Calibrated,
-                })
-            };
-            let pair = self.paths.read(listener)?;
-            let grids = [pair.fixed.grid(), pair.moving.grid()];
-            let geometry = Geometry { fixed: Some(grids[0]), moving: Some(grids[1]) };
-            let start = given(&self.start(), &geometry, listener)?;
-            let channels = ask.channels.iter().map(channel).collect::<Result<_>>()?;
-            let convention = self.landmarks.point_convention;
-            let grids = [pair.fixed.grid(), pair.moving.grid()];
-            let init = match &self.init {
-                Some(init) => {
-                    init.load(&geometry, convention, listener).map_err(|e| e.at(text!("`init`")))?
-                }
-                None => Init::default(),
-            };
-            let landmarks = match self.landmarks.files() {
-                Some(files) => {
-                    let pairs = read_pairs(files, convention, grids, listener);
-                    Some(Landmarks::of(
-                        pairs.map_err(|e| e.at(text!("`landmarks`")))?,
-                        self.weight(),
-                    )?)
-                }
-                None => None,
-            };
-            let shapes = Vec::new();
-            let (weight, with_rival, way) = (1.0, true, self.way.usual(grids[0].is_2d())?);
-            check_dof(way.dof, grids[0].is_2d())?;
-            let preparation = ask.preparation;
-            Ok(Inputs {
-                channels,
-                pair,
-                weight,
-                start,
-                with_rival,
-                init,
-                way,
-                landmarks,
-                shapes,
-                preparation,
-            })
-        };
+        let read = || self.inputs(&ask, self.paths.read(listener)?, listener);
         self.as_run(&products, caller, listener).read(&self.files(&ask.channels), read)
     }
 
@@ -437,5 +432,15 @@ impl crate::Job for Job {
         let deformer = |similarity: &Similarity, start: &Affine| ask.matching(similarity, start);
         let course = Course { machine, run, similarity: ask.similarity, deformer: &deformer };
         course.run(read, &mut OfImages { job: self, ask: &ask })
+    }
+}
+
+impl OfPair for Job {
+    fn paths(&self) -> &PairPaths {
+        &self.paths
+    }
+
+    fn given(&self, pair: Pair, _: &Caller, listener: &dyn Listener) -> Result<Read<Inputs>> {
+        Ok(self.inputs(&self.ask()?, pair, listener)?.into())
     }
 }

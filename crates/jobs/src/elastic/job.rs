@@ -7,7 +7,7 @@ use super::state::read_state;
 use super::task::{OfBody, files_of, slice_files};
 use crate::deform::{self, AffineChoice, Course, check_points, check_way, given};
 use crate::error::{Error, Result};
-use crate::job::missing;
+use crate::job::{OfPair, missing};
 use crate::listener::Listener;
 use crate::machine::{Auto, Machine};
 use crate::options::{
@@ -306,38 +306,40 @@ impl Job {
     pub(super) fn inputs(&self, caller: &Caller, listener: &dyn Listener) -> Result<Read<Inputs>> {
         let products = self.products();
         let run = self.as_run(&products, caller, listener);
-        let read = || {
-            let pair = self.paths.read(listener)?;
-            let flat = [pair.fixed.grid(), pair.moving.grid()].map(slices::is_slice);
-            if !self.slice.is_empty() || flat == [true, false] {
-                return self.with_slices(pair, &run);
+        run.read(&self.files(), || self.of_pair(self.paths.read(listener)?, &run))
+    }
+
+    /// The same of these images.
+    fn of_pair(&self, pair: Pair, run: &Run<'_>) -> Result<Inputs> {
+        let listener = run.listener;
+        let flat = [pair.fixed.grid(), pair.moving.grid()].map(slices::is_slice);
+        if !self.slice.is_empty() || flat == [true, false] {
+            return self.with_slices(pair, run);
+        }
+        let grids = [pair.fixed.grid().clone(), pair.moving.grid().clone()];
+        self.check_frames(&grids[0], listener)?;
+        let geometry = Geometry { fixed: Some(&grids[0]), moving: Some(&grids[1]) };
+        let start = given(&self.start(), &geometry, listener)?;
+        let init = match &self.init {
+            Some(init) => {
+                let init = init.load(&geometry, Default::default(), listener);
+                init.map_err(|e| e.at(text!("`init`")))?
             }
-            let grids = [pair.fixed.grid().clone(), pair.moving.grid().clone()];
-            self.check_frames(&grids[0], listener)?;
-            let geometry = Geometry { fixed: Some(&grids[0]), moving: Some(&grids[1]) };
-            let start = given(&self.start(), &geometry, listener)?;
-            let init = match &self.init {
-                Some(init) => {
-                    let init = init.load(&geometry, Default::default(), listener);
-                    init.map_err(|e| e.at(text!("`init`")))?
-                }
-                None => Init::default(),
-            };
-            let way = self.way.usual(grids[0].is_2d())?;
-            check_dof(way.dof, grids[0].is_2d())?;
-            let (setting, made) = self.body(&grids[0], listener)?;
-            let Made { materials, remarks, .. } = made;
-            let images = deform::Inputs {
-                start,
-                init,
-                way,
-                preparation: self.preparation()?,
-                ..deform::Inputs::of(pair)
-            };
-            setting.check(&images.as_input(self.similarity()?, Default::default()))?;
-            Ok(Inputs { images: Images::Volumes(Box::new(images)), setting, materials, remarks })
+            None => Init::default(),
         };
-        run.read(&self.files(), read)
+        let way = self.way.usual(grids[0].is_2d())?;
+        check_dof(way.dof, grids[0].is_2d())?;
+        let (setting, made) = self.body(&grids[0], listener)?;
+        let Made { materials, remarks, .. } = made;
+        let images = deform::Inputs {
+            start,
+            init,
+            way,
+            preparation: self.preparation()?,
+            ..deform::Inputs::of(pair)
+        };
+        setting.check(&images.as_input(self.similarity()?, Default::default()))?;
+        Ok(Inputs { images: Images::Volumes(Box::new(images)), setting, materials, remarks })
     }
 
     /// The image that the body is in at rest: the fixed one, or the moving one where that is a slice.
@@ -452,6 +454,17 @@ impl crate::Job for Job {
             Course { machine, run, similarity: Some(similarity), deformer: &|_, _| &setting };
         let mut task = OfBody::new(self, (&setting, similarity), &materials, &remarks);
         course.run(read.with(images), &mut task)
+    }
+}
+
+impl OfPair for Job {
+    fn paths(&self) -> &PairPaths {
+        &self.paths
+    }
+
+    fn given(&self, pair: Pair, caller: &Caller, listener: &dyn Listener) -> Result<Read<Inputs>> {
+        let products = self.products();
+        Ok(self.of_pair(pair, &self.as_run(&products, caller, listener))?.into())
     }
 }
 

@@ -1,8 +1,10 @@
 //! The images of a registration: their files, what is read, and how they are scored.
 
+mod held;
 mod landmarks;
 mod views;
 
+pub use held::{Held, HeldImage};
 pub use landmarks::remedy as landmark_remedy;
 pub(crate) use landmarks::{Distances, read_pairs, remarks as landmark_remarks};
 pub use views::Views;
@@ -12,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::files;
 use crate::job::missing;
 use crate::listener::{Listener, reading};
-use crate::options::{OutputOptions, as_text};
+use crate::options::{OutputOptions, as_text, refuse};
 use crate::run::{Input, Role};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -135,6 +137,8 @@ impl PairPaths {
             Input::new(Role::Fixed, &self.fixed).of(fixed),
             Input::new(Role::Moving, &self.moving).of(moving),
         ];
+        // Those in memory are of no file.
+        all.retain(|input| !input.path().as_os_str().is_empty());
         let masks = &self.masks;
         all.extend(Input::those_given(&[
             (Role::FixedMask, &masks.fixed_mask),
@@ -164,16 +168,38 @@ impl PairPaths {
     /// # Errors
     /// What is wrong with a file.
     pub fn read(&self, listener: &dyn Listener) -> Result<Pair> {
+        self.read_beside(Held::default(), listener)
+    }
+
+    /// The same where some of the images are in memory: no file is named for these.
+    ///
+    /// # Errors
+    /// As of [`read`](Self::read); one of several images of a file, where there is none.
+    pub fn read_beside(&self, held: Held, listener: &dyn Listener) -> Result<Pair> {
         let [of_fixed, of_moving] = self.which.of_both();
-        let image = |path: &Path, which: &ReadOptions, role: Role| {
-            files::image_of(path, which, listener).map_err(|e| e.choosing(role))
+        let image = |held: Option<HeldImage>, path: &Path, which: &ReadOptions, role: Role| {
+            let Some(image) = held else {
+                let read = files::image_of(path, which, listener);
+                return read.map(HeldImage::from).map_err(|e| e.choosing(role));
+            };
+            let names = match role {
+                Role::Fixed => ["fixed_volume", "fixed_series"],
+                _ => ["moving_volume", "moving_series"],
+            };
+            let given = [which.volume.is_some(), which.series.is_some()];
+            for (name, given) in names.into_iter().zip(given) {
+                refuse(given, name, "images that are read from files")?;
+            }
+            Ok(image)
         };
-        let (fixed, info) = image(&self.fixed, &of_fixed, Role::Fixed)?;
-        let (moving, moving_info) = image(&self.moving, &of_moving, Role::Moving)?;
-        let mut pair = Pair::new(fixed, moving);
-        pair.dimensions = info.dimensions;
-        pair.oddities.fixed = odd("fixed", &info);
-        pair.oddities.moving = odd("moving", &moving_info);
+        let fixed = image(held.fixed, &self.fixed, &of_fixed, Role::Fixed)?;
+        let moving = image(held.moving, &self.moving, &of_moving, Role::Moving)?;
+        let mut pair = Pair::new(fixed.image, moving.image);
+        pair.dimensions = fixed.dimensions;
+        pair.oddities.fixed = fixed.info.as_ref().map_or_else(Vec::new, |i| odd("fixed", i));
+        pair.oddities.moving = moving.info.as_ref().map_or_else(Vec::new, |i| odd("moving", i));
+        (pair.fixed_mask, pair.moving_mask) = (held.fixed_mask, held.moving_mask);
+        (pair.fixed_labels, pair.moving_labels) = (held.fixed_labels, held.moving_labels);
         self.masks.read(pair, listener)
     }
 }
@@ -210,10 +236,12 @@ impl MaskPaths {
                 .map(|p| files::labels(p, listener).map_err(|e| e.at(Text::option(option))))
                 .transpose()
         };
-        pair.fixed_mask = optional_image(&self.fixed_mask, "fixed_mask", listener)?;
-        pair.moving_mask = optional_image(&self.moving_mask, "moving_mask", listener)?;
-        pair.fixed_labels = labels(&self.fixed_labels, "fixed_labels")?;
-        pair.moving_labels = labels(&self.moving_labels, "moving_labels")?;
+        let mask = |path, option| optional_image(path, option, listener);
+        // What the pair has already is in memory.
+        pair.fixed_mask = mask(&self.fixed_mask, "fixed_mask")?.or(pair.fixed_mask);
+        pair.moving_mask = mask(&self.moving_mask, "moving_mask")?.or(pair.moving_mask);
+        pair.fixed_labels = labels(&self.fixed_labels, "fixed_labels")?.or(pair.fixed_labels);
+        pair.moving_labels = labels(&self.moving_labels, "moving_labels")?.or(pair.moving_labels);
         pair.label_names = label_names(&self.label_names, listener)?;
         pair.rule()?;
         Ok(pair)

@@ -1,0 +1,49 @@
+//! Jobs of files.
+
+use super::caller;
+use crate::arguments::Given;
+use crate::error;
+use crate::result::{Found, Result};
+use crate::work::{Failure, run};
+use pyo3::prelude::*;
+use serde_json::Value;
+use tempfile::TempDir;
+use voxalign_jobs::Job;
+use voxalign_jobs::machine::Machine;
+
+/// Does a job of files.
+pub(super) fn call<J: Job + Send + 'static>(
+    py: Python<'_>,
+    mut given: Given,
+) -> PyResult<Py<PyAny>> {
+    let kept = kept(&mut given)?;
+    let (job, machine) = (given.job::<J>()?, given.machine);
+    if let Some(what) = job.missing() {
+        return Err(error::option(format!("{what} is missing; give it by its name")));
+    }
+    let found = run(py, machine.threads, &given.watcher, move |teller| {
+        let caller = caller(J::NAME);
+        job.check_options().map_err(Failure::Options)?;
+        job.check(&caller, teller)?;
+        let starting = Machine::starting(machine, J::AUTO).map_err(Failure::Device)?;
+        let inputs = job.read(&caller, teller)?;
+        let machine = starting.wait().map_err(Failure::Device)?;
+        machine.explain(teller);
+        Ok(Found::of(&job.find(&machine, inputs, &caller, teller)?))
+    })?;
+    Ok(Py::new(py, Result::new(found, kept)?)?.into_any())
+}
+
+/// A folder for the results where none is given, which goes with them.
+pub(super) fn kept(given: &mut Given) -> PyResult<Option<TempDir>> {
+    if given.options.contains_key("output") {
+        return Ok(None);
+    }
+    let folder = tempfile::Builder::new().prefix("voxalign-").tempdir();
+    let folder = folder.map_err(|e| {
+        error::input(format!("no folder can be made for the results: {e}; give `output`"))
+    })?;
+    let output = folder.path().join("result");
+    given.options.insert("output".to_owned(), Value::String(output.to_string_lossy().into()));
+    Ok(Some(folder))
+}

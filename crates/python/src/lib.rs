@@ -1,0 +1,34 @@
+//! The module `voxalign._native` of the Python package: jobs as functions, images and transforms as objects.
+//!
+//! A function of Python is a job: keyword arguments become its options by their one declaration, and what it gives back
+//! is its record and its files. Nothing is computed or decided here.
+
+mod arguments;
+mod declared;
+mod error;
+mod functions;
+mod image;
+mod json;
+mod result;
+mod stubs;
+mod transform;
+mod words;
+mod work;
+
+use pyo3::prelude::*;
+
+/// The module.
+#[pymodule]
+#[pyo3(name = "_native")]
+fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    error::add(module)?;
+    module.add_class::<image::Image>()?;
+    module.add_class::<transform::Transform>()?;
+    module.add_class::<result::Result>()?;
+    module.add_class::<result::Verdict>()?;
+    module.add_function(wrap_pyfunction!(image::read, module)?)?;
+    module.add_function(wrap_pyfunction!(transform::read_transform, module)?)?;
+    module.add_function(wrap_pyfunction!(stubs::stubs, module)?)?;
+    functions::add(module)
+}

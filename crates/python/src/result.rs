@@ -1,0 +1,239 @@
+//! Results of jobs: the record, and the files that it names.
+
+use crate::image::Image;
+use crate::transform::Transform;
+use crate::work::{Teller, Watcher, run};
+use crate::{error, json};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tempfile::TempDir;
+use voxalign_compute::cpu::Cpu;
+use voxalign_image::{Transform as Map, Volume};
+use voxalign_io::transform::Geometry;
+use voxalign_jobs::pair::HeldImage;
+use voxalign_jobs::{Done, Error, files};
+use voxalign_options::text;
+use voxalign_register::fields::jacobian_determinants;
+use voxalign_report::Judged;
+
+/// What a job found, as data.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// The record, as it is in `result.json`.
+    record: String,
+    folder: PathBuf,
+    summary: String,
+}
+
+impl Found {
+    /// Of a job that is done.
+    pub(crate) fn of<R: Judged>(done: &Done<R>) -> Self {
+        Self {
+            record: done.record.text(),
+            folder: done.folder.clone(),
+            summary: done.record.verdict().summary(),
+        }
+    }
+}
+
+/// The result of a job.
+#[pyclass(frozen, module = "voxalign", weakref)]
+pub(crate) struct Result {
+    text: String,
+    record: Value,
+    summary: String,
+    folder: PathBuf,
+    /// Where the files go with the result.
+    kept: Option<Arc<TempDir>>,
+}
+
+impl Result {
+    /// Of what was found, in a folder that may go with it.
+    pub(crate) fn new(found: Found, kept: Option<TempDir>) -> PyResult<Self> {
+        let Found { record: text, folder, summary } = found;
+        let record = serde_json::from_str(&text).map_err(|e| error::internal(&e.to_string()))?;
+        Ok(Self { text, record, summary, folder, kept: kept.map(Arc::new) })
+    }
+
+    /// The file of a role.
+    fn file(&self, role: &str) -> Option<PathBuf> {
+        let outputs = self.record["outputs"].as_array()?;
+        let output = outputs.iter().find(|output| output["role"] == role)?;
+        Some(Path::new(output["path"].as_str()?).to_owned())
+    }
+
+    /// The same, which has to be there.
+    fn needed(&self, role: &str, what: &str) -> PyResult<PathBuf> {
+        self.file(role).ok_or_else(|| {
+            error::VoxalignError::new_err(format!(
+                "this result has no {what}: it was not asked for (`outputs`), or the job has none, or the result is \
+                 too bad for it ({})",
+                self.summary
+            ))
+        })
+    }
+
+    /// Reads something of its files. They stay as long as that takes.
+    fn read<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        read: impl FnOnce(&Teller) -> std::result::Result<T, Error> + Send + 'static,
+    ) -> PyResult<T> {
+        let kept = self.kept.clone();
+        run(py, None, &Watcher::quiet(), move |teller| {
+            let read = read(teller);
+            drop(kept);
+            Ok(read?)
+        })
+    }
+
+    fn image(&self, py: Python<'_>, role: &str, what: &str) -> PyResult<Image> {
+        let path = self.needed(role, what)?;
+        let read = move |teller: &Teller| files::image_with_info(&path, teller);
+        Ok(HeldImage::from(self.read(py, read)?).into())
+    }
+}
+
+/// A transform file of a result.
+fn map(path: &Path, teller: &Teller) -> std::result::Result<Map, Error> {
+    files::transform(path, &Geometry::default(), teller)
+}
+
+#[pymethods]
+impl Result {
+    /// The record of the run: the dict of result.json.
+    #[getter]
+    fn record<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        // Its own order of fields.
+        py.import("json")?.getattr("loads")?.call1((&self.text,))
+    }
+
+    /// Whether the result can be used, and why.
+    #[getter]
+    fn verdict(&self) -> Verdict {
+        Verdict { verdict: self.record["verdict"].clone(), summary: self.summary.clone() }
+    }
+
+    /// Named figures, before and after.
+    #[getter]
+    fn scores<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        json::to_python(py, self.record.get("figures").unwrap_or(&Value::Null))
+    }
+
+    /// The folder of the files.
+    #[getter]
+    fn folder<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.import("pathlib")?.getattr("Path")?.call1((self.folder.as_os_str(),))
+    }
+
+    /// The files that were written, by what they are; of several of one kind the last.
+    #[getter]
+    fn outputs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let all = PyDict::new(py);
+        let path = py.import("pathlib")?.getattr("Path")?;
+        for output in self.record["outputs"].as_array().into_iter().flatten() {
+            if let (Some(role), Some(file)) = (output["role"].as_str(), output["path"].as_str()) {
+                all.set_item(role, path.call1((file,))?)?;
+            }
+        }
+        Ok(all)
+    }
+
+    /// The transform from the fixed to the moving image: the affine part after the warp, where there is one.
+    #[getter]
+    fn transform(&self, py: Python<'_>) -> PyResult<Transform> {
+        let affine = self.needed("transform", "transform")?;
+        let warp = self.file("warp");
+        let map = self.read(py, move |teller| {
+            let affine = map(&affine, teller)?;
+            let warp = warp.map(|path| map(&path, teller)).transpose()?;
+            Ok(Map::Composite(warp.into_iter().chain([affine]).collect()).simplified())
+        })?;
+        Ok(map.into())
+    }
+
+    /// The moving image on the grid of the fixed one.
+    #[getter]
+    fn warped(&self, py: Python<'_>) -> PyResult<Image> {
+        self.image(py, "resampled", "warped image")
+    }
+
+    /// The Jacobian determinant of the warp, without the affine part.
+    #[getter]
+    fn jacobian(&self, py: Python<'_>) -> PyResult<Image> {
+        if self.file("jacobian").is_some() {
+            return self.image(py, "jacobian", "Jacobian determinant");
+        }
+        let warp = self.needed("warp", "warp")?;
+        let image = self.read(py, move |teller| {
+            let Map::Displacement(field) = map(&warp, teller)? else {
+                return Err(Error::Internal("the warp is no field".into()));
+            };
+            let device = Cpu::new(Some(rayon::current_num_threads()))?;
+            let field = field.into_field();
+            let values = jacobian_determinants(&device, &field)?;
+            Ok(Volume::new(field.grid().clone(), values)?)
+        })?;
+        Ok(HeldImage::from(image).into())
+    }
+
+    /// The report, one page of HTML that opens offline.
+    fn report(&self) -> PyResult<String> {
+        let path = self.needed("report", "report")?;
+        std::fs::read_to_string(&path).map_err(|e| error::input(text!("'{}': {e}", path.display())))
+    }
+
+    /// The verdict and the first pictures of the report, for notebooks.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("voxalign._notebook")?.getattr("pictures")?.call1((slf,))
+    }
+
+    fn __repr__(&self) -> String {
+        let program = self.record["program"].as_str().unwrap_or("voxalign");
+        format!("<result of {program}: {}>", self.summary)
+    }
+}
+
+/// Whether a result can be used, and why: true or false where that is asked.
+#[pyclass(frozen, module = "voxalign", weakref)]
+pub(crate) struct Verdict {
+    verdict: Value,
+    summary: String,
+}
+
+#[pymethods]
+impl Verdict {
+    fn __bool__(&self) -> bool {
+        self.verdict["good"] == true
+    }
+
+    /// Whether the result can be used.
+    #[getter]
+    fn good(&self) -> bool {
+        self.__bool__()
+    }
+
+    /// What was checked, each with its value and its bound.
+    #[getter]
+    fn checks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        json::to_python(py, &self.verdict["checks"])
+    }
+
+    /// What no check can see.
+    #[getter]
+    fn remarks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let none = Value::Array(Vec::new());
+        json::to_python(py, self.verdict.get("remarks").unwrap_or(&none))
+    }
+
+    fn __str__(&self) -> &str {
+        &self.summary
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<verdict {}>", self.summary)
+    }
+}

@@ -1,0 +1,171 @@
+//! Transforms in memory.
+
+use crate::image::{Geometry, empty, grid_of, matrix, needed_path};
+use crate::work::{Watcher, run};
+use crate::{error, json};
+use pyo3::buffer::PyBuffer;
+use pyo3::prelude::*;
+use std::sync::Arc;
+use voxalign_compute::cpu::Cpu;
+use voxalign_image::{Transform as Map, Vector3};
+use voxalign_io::transform::{self, TransformFormat};
+use voxalign_jobs::chain::{inverted, own_grid};
+use voxalign_jobs::files::{self, Grids};
+use voxalign_options::text;
+
+/// A map from points of the fixed image to points of the moving one, RAS+ mm.
+#[pyclass(frozen, module = "voxalign", weakref)]
+pub(crate) struct Transform {
+    map: Arc<Map>,
+}
+
+impl From<Map> for Transform {
+    fn from(map: Map) -> Self {
+        Self { map: map.into() }
+    }
+}
+
+impl Transform {
+    /// The map, which others share.
+    pub(crate) fn shared(&self) -> Arc<Map> {
+        Arc::clone(&self.map)
+    }
+}
+
+/// Grids that files of transforms are relative to.
+struct Relative([Option<Geometry>; 2]);
+
+impl Relative {
+    fn of(fixed: Option<&Bound<'_, PyAny>>, moving: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        Ok(Self([grid_of(fixed)?, grid_of(moving)?]))
+    }
+
+    fn read(self, listener: &dyn voxalign_jobs::Listener) -> voxalign_jobs::Result<Grids> {
+        let [fixed, moving] = self.0.map(|g| g.map(|g| g.read(listener)).transpose());
+        Ok(Grids { fixed: fixed?, moving: moving? })
+    }
+}
+
+/// Reads a transform: ITK and ANTs (.tfm, .txt, .mat, .h5), FSL (which needs both geometries), or a displacement field.
+#[pyfunction]
+#[pyo3(signature = (path, *, fixed_geometry=None, moving_geometry=None))]
+pub(crate) fn read_transform(
+    py: Python<'_>,
+    path: &Bound<'_, PyAny>,
+    fixed_geometry: Option<&Bound<'_, PyAny>>,
+    moving_geometry: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Transform> {
+    let path = needed_path(path)?;
+    let relative = Relative::of(fixed_geometry, moving_geometry)?;
+    let map = run(py, None, &Watcher::quiet(), move |teller| {
+        let grids = relative.read(teller)?;
+        Ok(files::transform(&path, &grids.geometry(), teller)?.simplified())
+    })?;
+    Ok(map.into())
+}
+
+#[pymethods]
+impl Transform {
+    /// From an affine of the world, RAS+ mm: 4x4, fixed to moving.
+    #[new]
+    fn new(py: Python<'_>, affine: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let numbers: Vec<f64> =
+            py.import("voxalign._foreign")?.getattr("matrix")?.call1((affine,))?.extract()?;
+        let rows = crate::image::affine_of(&numbers)?;
+        let affine = voxalign_image::Affine::from_rows(rows);
+        if !affine.is_finite() {
+            return Err(error::input(text!("the affine has numbers that are not finite")));
+        }
+        Ok(Map::Affine(affine).into())
+    }
+
+    /// Whether it is a matrix alone.
+    #[getter]
+    fn is_affine(&self) -> bool {
+        self.map.to_affine().is_ok()
+    }
+
+    /// The 4x4 matrix, RAS+ mm; none where a displacement field is in it.
+    #[getter]
+    fn affine<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.map.to_affine().ok().map(|affine| matrix(py, &affine)).transpose()
+    }
+
+    /// Points of the moving image, of points of the fixed one: an array of three columns, or one point.
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        points: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let points = py.import("voxalign._foreign")?.getattr("points")?.call1((points,))?;
+        let buffer = PyBuffer::<f64>::get(&points)?;
+        let (numbers, map) = (buffer.to_vec(py)?, Arc::clone(&self.map));
+        let carried: Vec<f64> = py.detach(move || {
+            let points = numbers.chunks_exact(3);
+            points
+                .flat_map(|p| <[f64; 3]>::from(map.apply(Vector3::new(p[0], p[1], p[2]))))
+                .collect()
+        });
+        let array = empty(py, buffer.shape(), "float64")?;
+        PyBuffer::<f64>::get(&array)?.copy_from_slice(py, &carried)?;
+        Ok(array)
+    }
+
+    /// `a @ b` is the map that does `b` first and `a` after it, as matrices are multiplied.
+    fn __matmul__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        match other.cast::<Self>() {
+            Ok(first) => Ok(first.get().map.then(&self.map).into()),
+            Err(_) => Err(error::input(format!(
+                "a transform is composed with a transform, and not with an object of the type {}",
+                json::type_name(other)
+            ))),
+        }
+    }
+
+    /// The map from the moving to the fixed image; that of a displacement field is a field on the same grid.
+    #[pyo3(signature = (*, threads=None))]
+    fn inverse(&self, py: Python<'_>, threads: Option<usize>) -> PyResult<Self> {
+        let map = Arc::clone(&self.map);
+        let inverse = run(py, threads, &Watcher::quiet(), move |teller| {
+            let device = Cpu::new(Some(rayon::current_num_threads()))?;
+            Ok(inverted(&device, &map, "the transform", teller)?.0)
+        })?;
+        Ok(inverse.into())
+    }
+
+    /// Writes it; the name sets the format: .tfm or .txt (ITK), .mat (ITK and ANTs), .h5 (ITK and ANTs, with fields), .fsl
+    /// or .fsl.mat (FSL, which needs both geometries), .nii.gz (a displacement field on the grid of the fixed one).
+    #[pyo3(signature = (path, *, fixed_geometry=None, moving_geometry=None))]
+    fn save(
+        &self,
+        py: Python<'_>,
+        path: &Bound<'_, PyAny>,
+        fixed_geometry: Option<&Bound<'_, PyAny>>,
+        moving_geometry: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let (path, map) = (needed_path(path)?, Arc::clone(&self.map));
+        let relative = Relative::of(fixed_geometry, moving_geometry)?;
+        run(py, None, &Watcher::quiet(), move |teller| {
+            files::check_output(&path, [])?;
+            let mut grids = relative.read(teller)?;
+            let as_field = TransformFormat::from_path(&path)? != TransformFormat::ItkHdf5;
+            if as_field && grids.fixed.is_none() && map.to_affine().is_err() {
+                grids.fixed = own_grid(&map).cloned();
+            }
+            Ok(transform::write(&path, &map, &grids.geometry())?)
+        })
+    }
+
+    fn __repr__(&self) -> String {
+        match self.map.to_affine() {
+            Ok(affine) => {
+                let rows = affine.rows().map(|row| row.map(|v| format!("{v:.6}")).join(" "));
+                format!("<voxalign.Transform affine, RAS+ mm: {}>", rows.join("; "))
+            }
+            Err(_) => match own_grid(&self.map) {
+                Some(grid) => format!("<voxalign.Transform with a displacement field on {grid}>"),
+                None => "<voxalign.Transform>".to_owned(),
+            },
+        }
+    }
+}

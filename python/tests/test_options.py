@@ -1,0 +1,55 @@
+"""Every command of the program that does a job is a function, and every long option of it a keyword argument."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+
+import pytest
+
+import voxalign as vx
+
+#: What is of a terminal, and of the whole program.
+OF_PROGRAMS = {"demo", "bench", "devices", "completions", "man", "help"}
+OF_TERMINALS = {"config", "json", "dry_run", "quiet", "verbose", "help", "version"}
+#: Several processes and GPUs are started by the program alone.
+OF_RANKS = {("atlas", "gpus")}
+#: What the help of the program leaves out.
+HIDDEN = {"anatomy": {"similarity", "radius", "bins", "channel"}, "atlas": {"path_storage"}}
+
+
+def shown(program: str, *words: str) -> str:
+    return subprocess.run([program, *words, "--help"], capture_output=True, text=True, check=True).stdout
+
+
+def test_every_command_is_a_function(program: str) -> None:
+    listed = shown(program).split("Commands:\n")[1].split("\n\n")[0]
+    commands = set(re.findall(r"^  ([a-z]+)", listed, re.MULTILINE)) - OF_PROGRAMS
+    assert commands <= set(vx.__all__) and len(commands) == 16
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "affine", "anatomy", "apply", "atlas", "compare", "compose", "convert", "deform",
+        "drr", "elastic", "info", "invert", "pose", "segment", "stack", "surface",
+    ],
+)
+def test_every_option_is_a_keyword_argument(name: str, program: str) -> None:
+    of_program = shown(program, name).split("\nExamples:")[0]
+    options = re.findall(r"^ {2,6}(?:-\w, )?--([a-z0-9-]+)", of_program, re.MULTILINE)
+    options = {option.replace("-", "_") for option in options} - OF_TERMINALS
+    known = set(inspect.signature(getattr(vx, name)).parameters)
+    missing = {
+        option
+        for option in options - known
+        if (name, option) not in OF_RANKS and option.removeprefix("no_") not in known
+    }
+    assert not missing
+    # What the program has only by its place, how many threads serve, and who is told.
+    places = {word.lower() for word in re.findall(r"<([A-Z_]+)>|\[([A-Z_]+)\]", of_program) for word in word}
+    assert known - options - {"progress", "threads"} - HIDDEN.get(name, set()) <= places | {
+        "fixed", "moving", "warped", "image", "images", "inputs", "output", "files", "ct", "xrays", "operation",
+        "transform",
+    } | {option.removeprefix("no_") for option in options}

@@ -1,0 +1,242 @@
+"""Images of other packages, recognised by what they offer, without importing these packages."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._native import Image, InputError, read
+
+#: From LPS, the world of ITK, to RAS, and back.
+_LPS = np.array([-1.0, -1.0, 1.0])
+
+#: Directions may be so far from orthonormal where a format holds rotations alone.
+_ORTHONORMAL = 1e-4
+
+
+def image(source: Any, affine: npt.ArrayLike | None = None) -> Image:
+    """An image of anything that is one.
+
+    A path; an image of nibabel, SimpleITK, ITK or ANTs; or an array (numpy, or torch, cupy and jax through DLPack), x
+    first, with its `affine` from voxel index to world, RAS+ mm. An array alone is refused, as its geometry would be lost.
+    """
+    if affine is not None:
+        if _is_image(source) or isinstance(source, (str, os.PathLike)):
+            raise InputError("`affine` is for arrays: an image has its own; leave it out")
+        return Image(source, affine)
+    if isinstance(source, Image):
+        return source
+    if isinstance(source, (str, os.PathLike)):
+        return read(source)
+    if _is_nibabel(source):
+        return _of_nibabel(source)
+    if _is_sitk(source):
+        return _of_sitk(source)
+    if _is_itk(source):
+        return _of_itk(source)
+    if _is_ants(source):
+        return _of_ants(source)
+    kind = f"{type(source).__module__}.{type(source).__qualname__}"
+    if hasattr(source, "__dlpack__") or hasattr(source, "__array__"):
+        raise InputError(
+            f"an array ({kind}) has no geometry, so that voxel sizes and orientation would be lost; "
+            "give voxalign.image(array, affine=...), with the affine from voxel index to world, RAS+ mm"
+        )
+    raise InputError(
+        f"an object of the type {kind} is no image; give a path, an image of nibabel, SimpleITK, ITK or ANTs, "
+        "or an array by voxalign.image(array, affine=...)"
+    )
+
+
+def _has(source: Any, *names: str) -> bool:
+    return not isinstance(source, type) and all(hasattr(source, name) for name in names)
+
+
+def _is_nibabel(source: Any) -> bool:
+    return _has(source, "dataobj", "affine", "header", "shape")
+
+
+def _is_sitk(source: Any) -> bool:
+    return _has(source, "GetSpacing", "GetOrigin", "GetDirection", "GetNumberOfComponentsPerPixel", "GetPixelIDValue")
+
+
+def _is_itk(source: Any) -> bool:
+    return _has(source, "GetSpacing", "GetOrigin", "GetDirection", "GetLargestPossibleRegion")
+
+
+def _is_ants(source: Any) -> bool:
+    return _has(source, "spacing", "origin", "direction", "numpy", "dimension")
+
+
+def _is_image(source: Any) -> bool:
+    return isinstance(source, Image) or any(
+        is_one(source) for is_one in (_is_nibabel, _is_sitk, _is_itk, _is_ants)
+    )
+
+
+def _of_nibabel(source: Any) -> Image:
+    if source.affine is None:
+        raise InputError("the image of nibabel has no affine, so that its geometry is not known")
+    return Image(np.asanyarray(source.dataobj), source.affine)
+
+
+def _of_sitk(source: Any) -> Image:
+    if source.GetNumberOfComponentsPerPixel() != 1:
+        raise InputError("the image of SimpleITK holds vectors or colours; take one component out first")
+    package = sys.modules[type(source).__module__.split(".")[0]]
+    values = package.GetArrayViewFromImage(source)
+    n = source.GetDimension()
+    direction = np.array(source.GetDirection(), dtype=np.float64).reshape(n, n)
+    return Image(values.T, _of_lps(direction, source.GetSpacing(), source.GetOrigin()))
+
+
+def _of_itk(source: Any) -> Image:
+    n = len(source.GetSpacing())
+    of = source.GetDirection().GetVnlMatrix()
+    direction = np.array([[of.get(r, c) for c in range(n)] for r in range(n)])
+    values = np.asarray(source)
+    if values.ndim != n:
+        raise InputError("the image of ITK holds vectors or colours; take one component out first")
+    return Image(values.T, _of_lps(direction, source.GetSpacing(), source.GetOrigin()))
+
+
+def _of_ants(source: Any) -> Image:
+    if getattr(source, "has_components", False):
+        raise InputError("the image of ANTs holds vectors or colours; take one component out first")
+    direction = np.asarray(source.direction, dtype=np.float64)
+    return Image(source.numpy(), _of_lps(direction, source.spacing, source.origin))
+
+
+def _of_lps(direction: Any, spacing: Any, origin: Any) -> npt.NDArray[np.float64]:
+    """The affine from voxel index to RAS of a geometry in LPS; that of a plane is in the plane of x and y."""
+    n = min(len(direction), 3)
+    if len(direction) > 3:
+        raise InputError(f"the image has {len(direction)} dimensions, and one of 2 or 3 is needed")
+    affine = np.eye(4)
+    affine[:n, :n] = np.asarray(direction)[:n, :n] * np.asarray(spacing, dtype=np.float64)[:n]
+    affine[:n, 3] = np.asarray(origin, dtype=np.float64)[:n]
+    affine[:3] *= _LPS[:, None]
+    if n == 2:
+        affine[2, 2] = 1.0
+    return affine + 0.0
+
+
+def _to_lps(source: Image) -> tuple[npt.NDArray[np.float64], list[float], list[float], int]:
+    """Directions, spacing and origin in LPS, and the dimensions that hold them."""
+    affine = source.affine
+    matrix, origin = affine[:3, :3] * _LPS[:, None], affine[:3, 3] * _LPS
+    spacing = np.linalg.norm(matrix, axis=0)
+    direction = matrix / spacing
+    if np.abs(direction.T @ direction - np.eye(3)).max() > _ORTHONORMAL:
+        raise InputError(
+            "the axes of the image are not orthogonal, which no image of ITK can hold; resample it first (voxalign.apply)"
+        )
+    flat = not (affine[2, :2].any() or affine[:2, 2].any() or affine[2, 3])
+    n = 2 if source.ndim == 2 and flat else 3
+    return direction[:n, :n] + 0.0, spacing[:n].tolist(), (origin[:n] + 0.0).tolist(), n
+
+
+def _values(source: Image, dimensions: int) -> npt.NDArray[np.float32]:
+    values = source.numpy()
+    return values if values.ndim == dimensions else values[..., None]
+
+
+def to_nibabel(source: Image) -> Any:
+    """An image of nibabel: RAS, x first."""
+    import nibabel
+
+    values = source.numpy()
+    small = max(values.shape) < 2**15
+    made: Any = nibabel.Nifti1Image if small else nibabel.Nifti2Image
+    return made(values, source.affine)
+
+
+def to_sitk(source: Image) -> Any:
+    """An image of SimpleITK: LPS."""
+    import SimpleITK
+
+    direction, spacing, origin, n = _to_lps(source)
+    made = SimpleITK.GetImageFromArray(np.ascontiguousarray(_values(source, n).T))
+    made.SetDirection(direction.ravel().tolist())
+    made.SetSpacing(spacing)
+    made.SetOrigin(origin)
+    return made
+
+
+def to_ants(source: Image) -> Any:
+    """An image of ANTs: LPS."""
+    import ants
+
+    direction, spacing, origin, n = _to_lps(source)
+    return ants.from_numpy(_values(source, n), origin=origin, spacing=spacing, direction=direction)
+
+
+def parts(values: Any, affine: Any) -> tuple[npt.NDArray[np.float32], list[float]]:
+    """Values of one to three dimensions as floats, and the sixteen numbers of an affine."""
+    array = _array(values)
+    while array.ndim > 3 and array.shape[-1] == 1:
+        array = array[..., 0]
+    if not 1 <= array.ndim <= 3:
+        raise InputError(f"an image has 1 to 3 dimensions, and these values have the shape {array.shape}")
+    numbers = matrix(affine, plane=array.ndim < 3)
+    with np.errstate(over="ignore"):
+        return np.asarray(array, dtype=np.float32), numbers
+
+
+def _array(values: Any) -> npt.NDArray[Any]:
+    """Numbers in the memory of the host."""
+    kind = f"{type(values).__module__}.{type(values).__qualname__}"
+    try:
+        if isinstance(values, np.ndarray) or not hasattr(values, "__dlpack__"):
+            array = np.asarray(values)
+        else:
+            array = _of_dlpack(values)
+    except (TypeError, ValueError, RuntimeError, BufferError, AttributeError) as e:
+        raise InputError(f"an object of the type {kind} holds no array of numbers: {e}") from None
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"values of the type {array.dtype} are no numbers of an image")
+    return array
+
+
+def _of_dlpack(values: Any) -> npt.NDArray[Any]:
+    # What derivatives are taken of is not lent.
+    lent = values.detach() if hasattr(values, "detach") else values
+    if lent.__dlpack_device__()[0] == 1:
+        return np.from_dlpack(lent)
+    for name in ("cpu", "get"):
+        if hasattr(lent, name):
+            return np.asarray(getattr(lent, name)())
+    return np.asarray(lent)
+
+
+def matrix(affine: Any, plane: bool = False) -> list[float]:
+    """The sixteen numbers of a 4x4 matrix, row by row; of images of the plane it may be 3x3."""
+    try:
+        numbers = np.asarray(affine, dtype=np.float64)
+    except (TypeError, ValueError) as e:
+        raise InputError(f"the affine is no matrix of numbers: {e}") from None
+    if plane and numbers.shape == (3, 3):
+        whole = np.eye(4)
+        whole[:2, :2], whole[:2, 3] = numbers[:2, :2], numbers[:2, 2]
+        if numbers[2].tolist() != [0.0, 0.0, 1.0]:
+            raise InputError("the affine is no 3x3 matrix whose last row is 0 0 1")
+        numbers = whole
+    if numbers.shape != (4, 4):
+        raise InputError(f"the affine has the shape {numbers.shape}; a 4x4 matrix from voxel index to RAS+ mm is needed")
+    numbers_list: list[float] = numbers.ravel().tolist()
+    return numbers_list
+
+
+def points(values: Any) -> npt.NDArray[np.float64]:
+    """Points of three coordinates each, or one."""
+    try:
+        array = np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as e:
+        raise InputError(f"points are numbers: {e}") from None
+    if array.ndim not in (1, 2) or array.shape[-1] != 3:
+        raise InputError(f"points have three columns, x, y and z in mm, and these have the shape {array.shape}")
+    return array

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# The Python package as it is tested: `tools/python.sh test [ARGUMENT...]` builds the module and runs pytest over python/tests,
+# `tools/python.sh stubs` writes python/voxalign/_native.pyi anew. Needs Python 3.11 or later with venv; what the tests need
+# is installed into a virtual environment in target/.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+mkdir -p "${CARGO_TARGET_DIR:-target}"
+target=$(cd "${CARGO_TARGET_DIR:-target}" && pwd)
+# As `cargo test` and `cargo doc` build it, so that nothing is built twice.
+cargo build --workspace --locked
+cp "$target/debug/libvoxalign_native.so" python/voxalign/_native.abi3.so
+case ${1:-} in
+stubs)
+    PYTHONPATH=python python3 -c 'from voxalign import _native; print(_native._stubs(), end="")' >"$target/_native.pyi"
+    mv "$target/_native.pyi" python/voxalign/_native.pyi
+    ;;
+test)
+    shift
+    venv=$target/python-tests
+    [ -x "$venv/bin/pytest" ] || {
+        python3 -m venv "$venv"
+        "$venv/bin/pip" install -q --disable-pip-version-check numpy pytest hypothesis nibabel SimpleITK mypy
+    }
+    VOXALIGN_PROGRAM=$target/debug/voxalign PYTHONPATH=python "$venv/bin/pytest" -q python/tests "$@"
+    ;;
+*)
+    sed -n '2,4s/^# //p' "$0" >&2
+    exit 2
+    ;;
+esac
