@@ -6,8 +6,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p "${CARGO_TARGET_DIR:-target}"
 target=$(cd "${CARGO_TARGET_DIR:-target}" && pwd)
-# As `cargo test` and `cargo doc` build it, so that nothing is built twice.
-cargo build --workspace --locked
+# With the tests of Rust, as `cargo test` builds it: nothing is built twice.
+cargo build --workspace --locked --profile test --lib --bins --tests
 cp "$target/debug/libvoxalign_native.so" python/voxalign/_native.abi3.so
 case ${1:-} in
 stubs)
