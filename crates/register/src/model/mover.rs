@@ -246,9 +246,14 @@ impl<D: Device> Mover<D> {
         let step = self.fraction * self.step;
         let pace = last.filter(|l| has_images && *l > 0.0).map(|l| step / l);
         self.of_points = pace.is_none();
-        let beside = BESIDE / self.forces.sides as f64;
+        let beside = if self.is_pair() { 0.5 * BESIDE } else { BESIDE };
         let step = step * if self.of_points { 1.0 } else { beside };
         Ok(Bounds { factors, step, pace, share, stiffness })
+    }
+
+    /// Whether both images of a pair move, not those of one of several subjects.
+    fn is_pair(&self) -> bool {
+        self.forces.sides == 2 && self.spare.is_some()
     }
 
     /// The velocity of the current force, and its norms.
@@ -272,7 +277,7 @@ impl<D: Device> Mover<D> {
         D: 'f,
     {
         let fraction = self.fraction;
-        let of_sides = if self.forces.sides == 2 { BOTH } else { 1.0 };
+        let of_sides = if self.is_pair() { BOTH } else { 1.0 };
         let total_sigma = total_sigma * of_sides * fraction.sqrt();
         // In voxels along each axis.
         let (step, most) = match self.of_points {
