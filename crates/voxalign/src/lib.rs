@@ -49,10 +49,10 @@ pub use voxalign_compute::select::{AnyDevice, DeviceChoice};
 pub use voxalign_image::{Affine, Grid, LabelMap, Mesh, PointSet, Transform, VectorField, Volume};
 pub use voxalign_jobs::machine::{Auto, Machine, MachineOptions};
 pub use voxalign_jobs::{
-    Caller, Done, Error, Job, Level, Listener, Plan, Read, Reads, Result, Silent, affine, anatomy,
-    apply, atlas, carry, chain, check, compare, compose, convert, deform, demo, drr, elastic,
-    files, info, invert, list, machine, options, pair, pose, projection, segment, stack, surface,
-    team,
+    Caller, Done, Error, Job, Level, Listener, OfPair, Plan, Read, Reads, Result, Silent, affine,
+    anatomy, apply, atlas, carry, chain, check, compare, compose, convert, deform, demo, drr,
+    elastic, files, info, invert, list, machine, options, pair, pose, projection, segment, stack,
+    surface, team,
 };
 pub use voxalign_options::{Chosen, Given, OptionError, Text};
 pub use voxalign_register::carry::{PointMap, Step};

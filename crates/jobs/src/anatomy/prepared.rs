@@ -8,7 +8,6 @@ use super::read::{CALLED, Data, Thing, of_side};
 use crate::deform::{ChannelImages, Inputs};
 use crate::error::{Error, Result};
 use crate::listener::{Level, Listener};
-use crate::options::usual_affine;
 use crate::pair::{MaskPaths, Pair};
 use std::sync::Arc;
 use voxalign_compute::Memory;
@@ -19,10 +18,9 @@ use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Affine, Grid, LabelMap, Mesh, PointSet, Vector3, Volume, memory};
 use voxalign_register::attachment::Landmarks;
 use voxalign_register::attachment::currents::{Shape, ShapeOptions, Summation, too_large};
-use voxalign_register::diffeo::{Intensities, Preparation, ShapeInput};
+use voxalign_register::diffeo::{Intensities, ShapeInput};
 use voxalign_register::fit::{MapKind, PointPairs};
 use voxalign_register::fit_shapes::{ShapeStart, fit_shapes};
-use voxalign_register::linear::Init;
 use voxalign_register::similarity::Similarity;
 
 /// What the first pair of images is, which is looked at and found by an affine registration.
@@ -152,20 +150,7 @@ pub(super) fn prepare(
     }
     let pair = masks.read(Pair::new(fixed, moving), listener)?;
     let landmarks = together(marks)?;
-    let (start, init, with_rival) = (None, Init::default(), true);
-    let way = usual_affine(pair.fixed.grid().is_2d());
-    let inputs = Inputs {
-        pair,
-        weight,
-        channels,
-        start,
-        with_rival,
-        init,
-        way,
-        landmarks,
-        shapes,
-        preparation: Preparation::default(),
-    };
+    let inputs = Inputs { weight, channels, landmarks, shapes, ..Inputs::of(pair) };
     Ok(Prepared { inputs, similarity, shown, things: rest, channels: names, first: name, remarks })
 }
 

@@ -257,7 +257,6 @@ impl Job {
         let start = given(&self.start(), &geometry, listener)?;
         let channels = ask.channels.iter().map(channel).collect::<Result<_>>()?;
         let convention = self.landmarks.point_convention;
-        let grids = [pair.fixed.grid(), pair.moving.grid()];
         let init = match &self.init {
             Some(init) => {
                 init.load(&geometry, convention, listener).map_err(|e| e.at(text!("`init`")))?
@@ -271,22 +270,10 @@ impl Job {
             }
             None => None,
         };
-        let shapes = Vec::new();
-        let (weight, with_rival, way) = (1.0, true, self.way.usual(grids[0].is_2d())?);
+        let way = self.way.usual(grids[0].is_2d())?;
         check_dof(way.dof, grids[0].is_2d())?;
         let preparation = ask.preparation;
-        Ok(Inputs {
-            channels,
-            pair,
-            weight,
-            start,
-            with_rival,
-            init,
-            way,
-            landmarks,
-            shapes,
-            preparation,
-        })
+        Ok(Inputs { channels, start, init, way, landmarks, preparation, ..Inputs::of(pair) })
     }
 }
 

@@ -53,14 +53,11 @@ impl DeformationEvidence {
         let after = "agreement of edges, information and tissue after the deformation";
         let straight = "agreement under the nearest affine map, without any bending";
         let tissue = "information within the tissue under the nearest affine map";
-        let agrees = self.deformed.agreement() >= DEFORMATION.agreement;
-        let mut unbent = Check::at_least(straight, self.straight.agreement(), DEFORMATION.straight);
-        if agrees {
-            // What belongs together, but was brought together by bending alone.
-            unbent = unbent.or(Remedy::BetterStart);
-        }
-        let mut all =
-            vec![Check::at_least(after, self.deformed.agreement(), DEFORMATION.agreement), unbent];
+        let after = Check::at_least(after, self.deformed.agreement(), DEFORMATION.agreement);
+        let straight = Check::at_least(straight, self.straight.agreement(), DEFORMATION.straight);
+        // What agrees but without bending does not was far off at the start.
+        let straight = if after.passed { straight.or(Remedy::BetterStart) } else { straight };
+        let mut all = vec![after, straight];
         all.extend(self.unmasked.and_then(|whole| whole.check(DEFORMATION.unmasked)));
         if !plain {
             let value = self.straight.found.tissue;

@@ -41,7 +41,7 @@ pub struct Flow {
     #[parameter(default = StepRule::Largest, heading = "Schedule")]
     pub step_rule: StepRule,
     /// Standard deviation of the Gaussian that smooths the total displacement after each iteration, voxels at the current
-    /// scale, and where both images move 1.2 times that of each of them; 0 for none. It makes the deformation elastic instead of fluid
+    /// scale, and where both images of a pair move 1.2 times that of each of them; 0 for none. It makes the deformation elastic instead of fluid
     #[parameter(
         default = 0.7,
         unit = "VOX",
@@ -121,11 +121,11 @@ pub(super) fn has_memory(flow: &Flow, solver: &SolverKind) -> bool {
     solver.starts_from_last() || flow.step_rule == StepRule::Adaptive
 }
 
-/// The step of points, that of all sides together, as a fraction of the largest step where images act as well: less than all of it, so that the
+/// The step of points, that of both images of a pair together, as a fraction of the largest step where images act as well: less than all of it, so that the
 /// largest velocity, which sets the step, stays that of the images, except where both act at one place.
 const BESIDE: f64 = 0.5;
 
-/// The factor of the standard deviation by which each of two displacements is smoothed. With 1 each is as smooth as a single one; with the root of 2 their
+/// The factor of the standard deviation by which each of the two displacements of a pair is smoothed. With 1 each is as smooth as a single one; with the root of 2 their
 /// difference is, which changes twice as much in a step. Between these noise leads less astray, and hardly any detail is lost.
 const BOTH: f64 = 1.2;
 
@@ -138,6 +138,8 @@ const TOGETHER: f64 = 2.0;
 pub(super) struct Mover<D: Device> {
     forces: Forces<D>,
     solver: Box<dyn Solver<D>>,
+    /// Whether both images of a pair move. Both sides of one of several subjects move as one side does.
+    both: bool,
     velocity: D::Buffer<f32>,
     /// Where a displacement is moved to; none where the force makes room.
     spare: Option<D::Buffer<f32>>,
@@ -153,8 +155,8 @@ pub(super) struct Mover<D: Device> {
 }
 
 impl<D: Device> Mover<D> {
-    /// For some sides on a grid, with the largest step of the first advance, smallest voxels. Forces outlive a step, and
-    /// the [residual](Self::residual) is known after it, where there is room for that.
+    /// For some sides of an only subject, or of one of several, on a grid, with the largest step of the first advance, smallest voxels. Forces of
+    /// an only subject outlive a step, and the [residual](Self::residual) is known after it.
     ///
     /// # Errors
     /// Constants that cannot be, memory that runs out.
@@ -163,18 +165,19 @@ impl<D: Device> Mover<D> {
         grid: &Grid,
         solver: &SolverKind,
         step: f64,
-        (sides, keeps_force): (usize, bool),
+        (sides, alone): (usize, bool),
     ) -> Result<Self> {
         let forces = Forces::new(device, grid, sides)?;
         Ok(Self {
             solver: solver.build(device, forces.dims, forces.spacing)?,
             velocity: device.alloc(3 * grid.len())?,
-            spare: if keeps_force { Some(device.alloc(3 * grid.len())?) } else { None },
+            spare: if alone { Some(device.alloc(3 * grid.len())?) } else { None },
             norms: device.alloc(3)?,
             step,
             fraction: 1.0,
             of_points: false,
             last_energy: f64::INFINITY,
+            both: sides == 2 && alone,
             forces,
         })
     }
@@ -246,14 +249,9 @@ impl<D: Device> Mover<D> {
         let step = self.fraction * self.step;
         let pace = last.filter(|l| has_images && *l > 0.0).map(|l| step / l);
         self.of_points = pace.is_none();
-        let beside = if self.is_pair() { 0.5 * BESIDE } else { BESIDE };
+        let beside = if self.both { 0.5 * BESIDE } else { BESIDE };
         let step = step * if self.of_points { 1.0 } else { beside };
         Ok(Bounds { factors, step, pace, share, stiffness })
-    }
-
-    /// Whether both images of a pair move, not those of one of several subjects.
-    fn is_pair(&self) -> bool {
-        self.forces.sides == 2 && self.spare.is_some()
     }
 
     /// The velocity of the current force, and its norms.
@@ -277,7 +275,7 @@ impl<D: Device> Mover<D> {
         D: 'f,
     {
         let fraction = self.fraction;
-        let of_sides = if self.is_pair() { BOTH } else { 1.0 };
+        let of_sides = if self.both { BOTH } else { 1.0 };
         let total_sigma = total_sigma * of_sides * fraction.sqrt();
         // In voxels along each axis.
         let (step, most) = match self.of_points {

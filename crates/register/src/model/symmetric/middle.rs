@@ -49,6 +49,24 @@ pub fn middle_spacing([fixed, moving]: [[f64; 3]; 2], flat: bool) -> [f64; 3] {
     finer_slices([0, 1, 2].map(|a| fixed[a].min(moving[a])), flat)
 }
 
+/// The least and the largest coordinates of a grid under an affine map of its indices, with so much of a voxel around the centres of the outermost.
+fn reach(
+    grid: &Grid,
+    around: f64,
+    map: impl Fn(Vector3<f64>) -> Vector3<f64>,
+) -> [Vector3<f64>; 2] {
+    let dims = grid.dims();
+    let mut found = [Vector3::repeat(f64::MAX), Vector3::repeat(f64::MIN)];
+    for corner in 0..8usize {
+        let at = map(Vector3::from_fn(|a, _| {
+            let around = if dims[a] > 1 { around } else { 0.0 };
+            if corner >> a & 1 == 1 { dims[a] as f64 - 1.0 + around } else { -around }
+        }));
+        found = [found[0].inf(&at), found[1].sup(&at)];
+    }
+    found
+}
+
 /// The grid of the middle: it covers what either image shows, at the [spacing](middle_spacing) of both, along the axes of the images where these
 /// agree, else along those of the world. Its voxels lie half-way between those of both images, so that as little as may be is interpolated.
 ///
@@ -65,20 +83,10 @@ pub fn middle_grid(fixed: &Grid, moving: &Grid, half: &Affine) -> Result<Grid> {
     } else {
         [finest(fixed).min(finest(moving)); 3]
     };
-    let mut low = Vector3::repeat(f64::MAX);
-    let mut high = Vector3::repeat(f64::MIN);
-    for (grid, map) in [(fixed, half), (moving, &back)] {
-        let dims = grid.dims();
-        for corner in 0..8usize {
-            let index = Vector3::from_fn(|a, _| {
-                let half = if dims[a] > 1 { 0.5 } else { 0.0 };
-                if corner >> a & 1 == 1 { dims[a] as f64 - 1.0 + half } else { -half }
-            });
-            let at = to_axes * map.apply(grid.index_to_world(index));
-            low = low.inf(&at);
-            high = high.sup(&at);
-        }
-    }
+    let [fixed_reach, moving_reach] = [(fixed, half), (moving, &back)]
+        .map(|(grid, map)| reach(grid, 0.5, |at| to_axes * map.apply(grid.index_to_world(at))));
+    let low = fixed_reach[0].inf(&moving_reach[0]);
+    let high = fixed_reach[1].sup(&moving_reach[1]);
     // The middle voxels of both images, which those of the middle are half-way between.
     let voxels = [(fixed, half), (moving, &back)].map(|(grid, map)| {
         let centre = grid.dims().map(|n| ((n - 1) / 2) as f64);
@@ -109,14 +117,10 @@ pub(super) fn grown(grid: &Grid, all: [(&Grid, &Affine); 2]) -> Result<Grid> {
     let mut last = dims.map(|n| (n - 1) as f64);
     for (other, map) in all {
         let to = other.to_world().then(map).then(grid.to_index());
-        for corner in 0..8usize {
-            let at = to.apply(Vector3::from_fn(|a, _| {
-                (corner >> a & 1) as f64 * (other.dims()[a] - 1) as f64
-            }));
-            for a in (0..3).filter(|&a| dims[a] > 1) {
-                first[a] = first[a].min((at[a] + 1e-3).floor());
-                last[a] = last[a].max((at[a] - 1e-3).ceil());
-            }
+        let [low, high] = reach(other, 0.0, |at| to.apply(at));
+        for a in (0..3).filter(|&a| dims[a] > 1) {
+            first[a] = first[a].min((low[a] + 1e-3).floor());
+            last[a] = last[a].max((high[a] - 1e-3).ceil());
         }
     }
     let sizes = [0, 1, 2].map(|a| (last[a] - first[a]) as usize + 1);
