@@ -11,7 +11,14 @@ cargo build --workspace --locked --profile test --lib --bins --tests
 cp "$target/debug/libvoxalign_native.so" python/voxalign/_native.abi3.so
 case ${1:-} in
 stubs)
-    PYTHONPATH=python python3 -c 'from voxalign import _native; print(_native._stubs(), end="")' >"$target/_native.pyi"
+    # The module alone, without the package, which needs numpy.
+    python3 - >"$target/_native.pyi" <<'END'
+from importlib.util import module_from_spec, spec_from_file_location
+spec = spec_from_file_location("_native", "python/voxalign/_native.abi3.so")
+module = module_from_spec(spec)
+spec.loader.exec_module(module)
+print(module._stubs(), end="")
+END
     mv "$target/_native.pyi" python/voxalign/_native.pyi
     ;;
 test)

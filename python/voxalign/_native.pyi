@@ -407,7 +407,7 @@ def deform(
     step_rule : Literal["largest", "adaptive"] | None
         How the step is controlled; for greedy, symmetric [default: largest]
     total_sigma : Value | None
-        Standard deviation of the Gaussian that smooths the total displacement after each iteration, voxels at the current scale, and where both images move 1.2 times that of each of them; 0 for none. It makes the deformation elastic instead of fluid; for greedy, symmetric [default: 0.7; for anatomies of shapes alone 0]
+        Standard deviation of the Gaussian that smooths the total displacement after each iteration, voxels at the current scale, and where both images of a pair move 1.2 times that of each of them; 0 for none. It makes the deformation elastic instead of fluid; for greedy, symmetric [default: 0.7; for anatomies of shapes alone 0]
     time_steps : int | None
         Number of time steps of the velocity; for lddmm [default: 10]
     lddmm_sigma : Value | None
@@ -760,7 +760,7 @@ def anatomy(
     step_rule : Literal["largest", "adaptive"] | None
         How the step is controlled; for greedy, symmetric [default: largest]
     total_sigma : Value | None
-        Standard deviation of the Gaussian that smooths the total displacement after each iteration, voxels at the current scale, and where both images move 1.2 times that of each of them; 0 for none. It makes the deformation elastic instead of fluid; for greedy, symmetric [default: 0.7; for anatomies of shapes alone 0]
+        Standard deviation of the Gaussian that smooths the total displacement after each iteration, voxels at the current scale, and where both images of a pair move 1.2 times that of each of them; 0 for none. It makes the deformation elastic instead of fluid; for greedy, symmetric [default: 0.7; for anatomies of shapes alone 0]
     time_steps : int | None
         Number of time steps of the velocity; for lddmm [default: 10]
     lddmm_sigma : Value | None
@@ -918,7 +918,7 @@ def atlas(
     step_rule : Literal["largest", "adaptive"] | None
         How the step is controlled; for greedy, symmetric [default: largest]
     total_sigma : Value | None
-        Standard deviation of the Gaussian that smooths the total displacement after each iteration, voxels at the current scale, and where both images move 1.2 times that of each of them; 0 for none. It makes the deformation elastic instead of fluid; for greedy, symmetric [default: 0.7; for anatomies of shapes alone 0]
+        Standard deviation of the Gaussian that smooths the total displacement after each iteration, voxels at the current scale, and where both images of a pair move 1.2 times that of each of them; 0 for none. It makes the deformation elastic instead of fluid; for greedy, symmetric [default: 0.7; for anatomies of shapes alone 0]
     time_steps : int | None
         Number of time steps of the velocity; for lddmm [default: 10]
     lddmm_sigma : Value | None
