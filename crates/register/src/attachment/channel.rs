@@ -73,6 +73,10 @@ impl<D: Device> Attachment<D> for ChannelSimilarity {
         self.similarity.curvature().map(|of_voxel| self.weight * of_voxel)
     }
 
+    fn leaves_out_what_left(&self) -> bool {
+        self.similarity.leaves_out_what_left()
+    }
+
     fn bytes(&self, grid: &Grid) -> u64 {
         // Windows and their sums, or shares of voxels in bins.
         4 * 6 * grid.len() as u64

@@ -169,6 +169,12 @@ pub trait Attachment<D: Device>: Send {
         None
     }
 
+    /// Whether the voxels where the images that end within the body show something are looked for at each step, rather than once a
+    /// scale: [`Kind::leaves_out_what_left`](crate::similarity::Kind::leaves_out_what_left).
+    fn leaves_out_what_left(&self) -> bool {
+        false
+    }
+
     /// Bytes of device memory needed at a scale with this grid, roughly, beyond what the model keeps for it:
     /// derivatives, images where they are, and the few numbers of points.
     fn bytes(&self, grid: &Grid) -> u64;

@@ -7,6 +7,7 @@ use crate::attachment::{Attachment, Gradient, Maps};
 use crate::error::{RegisterError, Result};
 use crate::similarity::{Images, PendingEnergies};
 use std::ops::Range;
+use voxalign_compute::ops::elementwise::x;
 use voxalign_compute::{Device, DeviceBuffer, Dims, Memory};
 use voxalign_image::Grid;
 
@@ -31,6 +32,11 @@ impl<D: Device> Sources<'_, D> {
     /// All of them, in the same order at each step.
     pub(super) fn all(&mut self) -> impl Iterator<Item = &mut Box<dyn Attachment<D>>> {
         self.shared.iter_mut().chain(self.own.iter_mut())
+    }
+
+    /// Whether [one of them](Attachment::leaves_out_what_left) leaves out at each step what images do not show any more.
+    pub fn leave_out_what_left(&mut self) -> bool {
+        self.all().any(|attachment| attachment.leaves_out_what_left())
     }
 
     /// The energies of all attachments, in their order: of `images`, one a channel, and of the `points` of those that need
@@ -169,7 +175,8 @@ impl<D: Device> Counts<'_, D> {
     /// Everything counts.
     pub const ALL: Self = Self { given: None, moving: None };
 
-    /// Does something with what voxels count where the moving images are displaced by `field`.
+    /// Does something with what voxels count where the moving images are displaced by `field`, of those that images
+    /// [show](crate::attachment::images::seen) something at `now`; `None` where that is not asked.
     ///
     /// # Errors
     /// What fails on the device; what the work returns.
@@ -178,11 +185,16 @@ impl<D: Device> Counts<'_, D> {
         device: &D,
         field: &D::Buffer<f32>,
         dims: Dims,
+        mut now: Option<D::Buffer<f32>>,
         work: impl FnOnce(Option<&D::Buffer<f32>>) -> Result<R>,
     ) -> Result<R> {
+        if let (Some(now), Some(given)) = (&mut now, self.given) {
+            device.eval_in_place(&(x(0) * x(1)), now, &[given], &[], None)?;
+        }
+        let given = now.as_ref().or(self.given);
         match self.moving {
-            None => work(self.given),
-            Some(mask) => work(mask.weights(device, field, dims, self.given)?.as_ref()),
+            None => work(given),
+            Some(mask) => work(mask.weights(device, field, dims, given)?.as_ref()),
         }
     }
 }

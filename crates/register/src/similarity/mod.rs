@@ -100,6 +100,13 @@ pub trait Kind: Parameters {
         None
     }
 
+    /// Whether voxels that have left the image at a step, where this ends within the body, are left out at once. What is beyond such an image is
+    /// not known. A histogram takes it for background that goes well with anything dark, so that what is at the border is pulled out,
+    /// faster and faster. Windows over both sides of the border hold it there: with these, what has left since the scale began may count.
+    fn leaves_out_what_left(&self) -> bool {
+        false
+    }
+
     /// The pressure, kPa, that its energy is multiplied by to move an [elastic body](crate::model::elastic) where nothing is said: one by which
     /// tissue of 1 kPa follows the edges of images between 0 and 1, and holds what is between them.
     fn pressure(&self) -> f64 {
@@ -216,6 +223,12 @@ impl Similarity {
     #[must_use]
     pub fn has_energy(&self) -> bool {
         each_similarity!(self, kind => kind.has_energy())
+    }
+
+    /// [`Kind::leaves_out_what_left`].
+    #[must_use]
+    pub fn leaves_out_what_left(&self) -> bool {
+        each_similarity!(self, kind => kind.leaves_out_what_left())
     }
 
     /// [`Kind::curvature`].

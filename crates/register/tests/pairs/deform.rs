@@ -223,7 +223,9 @@ fn many_iterations_do_not_run_away() {
     let fixed = noisy(warped(&head, &truth), 1, &|v| v);
     let moving = noisy(head, 2, &other_kind);
     for model in [DeformModel::GREEDY, DeformModel::SYMMETRIC] {
-        for similarity in [Similarity::MI, Similarity::NMI, Similarity::LNCC, Similarity::SSD] {
+        let all =
+            [Similarity::MI, Similarity::NMI, Similarity::LNCC, Similarity::MIND, Similarity::SSD];
+        for similarity in all {
             let name = similarity.name();
             let fixed = if similarity == Similarity::SSD {
                 fixed.map(|&v| other_kind(v))

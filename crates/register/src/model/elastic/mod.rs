@@ -343,7 +343,7 @@ impl<D: Device> Model<D> for ElasticModel<D> {
         };
         let energies = match &*lattice {
             Some(lattice) => images(lattice.weights.as_ref())?,
-            None => counts.under(device, field, dims, images)?,
+            None => counts.under(device, field, dims, None, images)?,
         };
         self.lap(device, &mut clock, &mut times.similarity)?;
         let (sample, pressure) = (places.grid.voxel_volume(), self.pressure);

@@ -332,7 +332,8 @@ impl<D: Device> LddmmModel<D> {
                 pull.sources.all().filter_map(of).collect()
             }
         };
-        let (energies, ways) = work.pulled(device, pull, path, &self.grid, affine)?;
+        let (energies, ways) =
+            work.pulled(device, pull, path, &self.grid, (affine, moved), self.alone)?;
         if stiff.is_none() && !ways.is_empty() {
             let of = (&*ways, &*stiffness);
             let along = work.stiffness(device, path, &self.grid, of, share)?;

@@ -2,6 +2,7 @@
 
 use super::Work;
 use super::path::Path;
+use crate::attachment::images::{Moved, seen};
 use crate::error::Result;
 use crate::model::points::{between, by_smallest, diagonal, lattice};
 use crate::model::pull::Pull;
@@ -21,7 +22,8 @@ impl<D: Device> Work<D> {
         pull: Pull<'_, D>,
         path: &Path<D>,
         grid: &Grid,
-        affine: &Affine,
+        (affine, moved): (&Affine, &[Moved<D>]),
+        alone: bool,
     ) -> Result<(PendingEnergies, Vec<Trajectories<D>>)> {
         let Pull { mut sources, fixed, counts, .. } = pull;
         let (dims, steps, share) = (path.dims, path.time_steps, sources.share);
@@ -36,10 +38,14 @@ impl<D: Device> Work<D> {
             let way = Trajectories::new(device, path, velocity, at)?;
             ways.push(way.ending(device, &to_moving, others.origin())?);
         }
+        let now = match alone && sources.leave_out_what_left() {
+            true => seen(device, moved, 0, field, dims)?,
+            false => None,
+        };
         // The last segment ends with the image that all of the flow has moved.
         let last = (steps - 1) % *every;
         channels.clear();
-        let energies = counts.under(device, field, dims, |weights| {
+        let energies = counts.under(device, field, dims, now, |weights| {
             let pairs = fixed.iter().zip(&*images);
             let images: Vec<_> = pairs
                 .map(|(fixed, moved)| {

@@ -148,6 +148,18 @@ impl<D: Device> SymmetricModel<D> {
         self.work = Some(Work { mover, values: [images()?, images()?] });
         Ok(())
     }
+
+    /// Where the fixed images [show](seen_at) something.
+    fn shown_of(
+        &self,
+        device: &D,
+        fixed: &[FixedImage<'_, D>],
+        state: &SymmetricState<D>,
+    ) -> Result<Option<D::Buffer<f32>>> {
+        let map = |grid: &Grid| Moved::<D>::map_of(&self.grid, &state.sides[0], grid);
+        let open = fixed.iter().filter(|f| f.open).map(|f| (f.grid, map(f.grid)));
+        seen_at(device, open, 0, &state.fields[0], state.dims)
+    }
 }
 
 impl<D: Device> Model<D> for SymmetricModel<D> {
@@ -210,7 +222,6 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
         state: &SymmetricState<D>,
     ) -> Result<Option<D::Buffer<f32>>> {
         let ([field, _], [to_fixed, _], dims) = (&state.fields, &state.sides, state.dims);
-        let map = |grid: &Grid| Moved::<D>::map_of(&self.grid, to_fixed, grid);
         // The mask flows with the fixed image.
         let mask = match mask {
             Some(mask) => {
@@ -222,8 +233,7 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
             }
             None => None,
         };
-        let open = fixed.iter().filter(|f| f.open).map(|f| (f.grid, map(f.grid)));
-        let of_fixed = both(device, mask, seen_at(device, open, 0, field, dims)?)?;
+        let of_fixed = both(device, mask, self.shown_of(device, fixed, state)?)?;
         both(device, of_fixed, self.shown(device, state)?)
     }
 
@@ -246,6 +256,10 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
         // Among several, a subject counts where it shows something now.
         let shown = if self.alone { None } else { self.shown(device, state)? };
         let counts = if self.alone { counts } else { Counts { given: shown.as_ref(), ..counts } };
+        let now = match self.alone && sources.leave_out_what_left() {
+            true => both(device, self.shown_of(device, fixed, state)?, self.shown(device, state)?)?,
+            false => None,
+        };
         let (step, total_sigma) = (self.flow.step, self.flow.total_sigma);
         let Some(Work { mover, values }) = &mut self.work else {
             return Ok(PendingEnergies::default());
@@ -273,7 +287,7 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
             Ok::<_, RegisterError>(Way { to_grid, from, field, to_world })
         };
         let (ways, points) = ([way(0)?, way(1)?], &mut state.points);
-        let mut energies = counts.under(device, &fields[1], dims, |weights| {
+        let mut energies = counts.under(device, &fields[1], dims, now, |weights| {
             let pairs = of_fixed.iter().zip(&*of_moving);
             let images: Vec<_> = pairs
                 .map(|(moved, reference)| Images {
