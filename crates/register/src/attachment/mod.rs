@@ -169,8 +169,7 @@ pub trait Attachment<D: Device>: Send {
         None
     }
 
-    /// Whether the voxels where the images that end within the body show something are looked for at each step, rather than once a
-    /// scale: [`Kind::leaves_out_what_left`](crate::similarity::Kind::leaves_out_what_left).
+    /// Of images, [`Kind::leaves_out_what_left`](crate::similarity::Kind::leaves_out_what_left).
     fn leaves_out_what_left(&self) -> bool {
         false
     }

@@ -160,10 +160,7 @@ impl<D: Device> Model<D> for GreedyModel<D> {
         mover.fraction = guard.factor();
         let to_world = self.grid.to_world().then(affine);
         let ways = [Way { to_grid: *self.grid.to_index(), from: None, field, to_world }];
-        let now = match alone && sources.leave_out_what_left() {
-            true => seen(device, moved, 0, field, *dims)?,
-            false => None,
-        };
+        let now = if alone { seen(device, moved, 0, field, *dims)? } else { None };
         let mut energies = counts.under(device, field, *dims, now, |weights| {
             let pairs = fixed.iter().zip(warped);
             let images: Vec<_> = pairs

@@ -33,6 +33,10 @@ impl Kind for Lncc {
         0.5
     }
 
+    fn leaves_out_what_left(&self) -> bool {
+        false
+    }
+
     fn energy<D: Device>(
         &self,
         device: &D,

@@ -26,10 +26,6 @@ impl Kind for Mind {
         true
     }
 
-    fn leaves_out_what_left(&self) -> bool {
-        true
-    }
-
     fn energy<D: Device>(
         &self,
         device: &D,

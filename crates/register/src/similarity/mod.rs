@@ -100,11 +100,12 @@ pub trait Kind: Parameters {
         None
     }
 
-    /// Whether voxels that have left the image at a step, where this ends within the body, are left out at once. What is beyond such an image is
-    /// not known. A histogram takes it for background that goes well with anything dark, so that what is at the border is pulled out,
-    /// faster and faster. Windows over both sides of the border hold it there: with these, what has left since the scale began may count.
+    /// Whether voxels that have left an image at a step, where this ends within the body, are left out at once where both images move (where
+    /// one does, they always are), rather than when the next scale begins. What is beyond such an image is not known. A histogram
+    /// takes it for background that goes well with anything dark, so that what is at the border is pulled out, faster and faster. Local
+    /// correlation holds it there.
     fn leaves_out_what_left(&self) -> bool {
-        false
+        true
     }
 
     /// The pressure, kPa, that its energy is multiplied by to move an [elastic body](crate::model::elastic) where nothing is said: one by which

@@ -53,10 +53,6 @@ macro_rules! of_joint {
                 0.05
             }
 
-            fn leaves_out_what_left(&self) -> bool {
-                true
-            }
-
             fn energy<D: Device>(
                 &self,
                 device: &D,

@@ -247,8 +247,7 @@ fn many_iterations_do_not_run_away() {
             };
             let (few, many) = (after(20), after(200));
             println!("{} {name}: {few:.3} voxels after 20, {many:.3} after 200", model.name());
-            let most = if model == DeformModel::GREEDY { 1.6 } else { 1.0 };
-            assert!(many < most * few, "{} {name}: {few} to {many}", model.name());
+            assert!(many < few, "{} {name}: {few} to {many}", model.name());
         }
     }
 }

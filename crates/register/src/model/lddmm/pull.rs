@@ -38,10 +38,7 @@ impl<D: Device> Work<D> {
             let way = Trajectories::new(device, path, velocity, at)?;
             ways.push(way.ending(device, &to_moving, others.origin())?);
         }
-        let now = match alone && sources.leave_out_what_left() {
-            true => seen(device, moved, 0, field, dims)?,
-            false => None,
-        };
+        let now = if alone { seen(device, moved, 0, field, dims)? } else { None };
         // The last segment ends with the image that all of the flow has moved.
         let last = (steps - 1) % *every;
         channels.clear();
