@@ -24,11 +24,11 @@ END
 test)
     shift
     venv=$target/python-tests
-    [ -x "$venv/bin/pytest" ] || {
+    [ -x "$venv/bin/pyright" ] || {
         python3 -m venv "$venv"
-        "$venv/bin/pip" install -q --disable-pip-version-check numpy pytest hypothesis nibabel SimpleITK mypy
+        "$venv/bin/pip" install -q --disable-pip-version-check numpy pytest hypothesis nibabel SimpleITK mypy 'pyright[nodejs]'
     }
-    VOXALIGN_PROGRAM=$target/debug/voxalign PYTHONPATH=python "$venv/bin/pytest" -q python/tests "$@"
+    VOXALIGN_PROGRAM=$target/debug/voxalign PYTHONPATH=$PWD/python "$venv/bin/pytest" -q python/tests "$@"
     ;;
 *)
     sed -n '2,4s/^# //p' "$0" >&2

@@ -15,7 +15,7 @@ import voxalign as vx
 IMAGE = vx.Image(blobs((12, 11, 10)), OBLIQUE)
 
 
-@pytest.mark.parametrize("error", [vx.InputError, vx.OptionError, vx.DeviceError])
+@pytest.mark.parametrize("error", [vx.InputError, vx.OptionError, vx.DeviceError, vx.InternalError])
 def test_all_are_of_one_family(error: type[Exception]) -> None:
     assert issubclass(error, vx.VoxalignError)
 
@@ -205,3 +205,12 @@ def test_whatever_is_given_raises_or_works(data: st.DataObject) -> None:
         function(**{known[0]: "nowhere.nii"} | chosen)
     except vx.VoxalignError as e:
         assert str(e) and "internal error" not in str(e)
+
+
+def test_a_panic_is_an_exception() -> None:
+    from voxalign import _native
+
+    if not hasattr(_native, "_panic"):
+        pytest.skip("only a module with assertions panics when asked to")
+    with pytest.raises(vx.InternalError, match="internal error: the sky fell; please report this"):
+        _native._panic()

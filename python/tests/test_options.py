@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -15,8 +16,6 @@ OF_PROGRAMS = {"demo", "bench", "devices", "completions", "man", "help"}
 OF_TERMINALS = {"config", "json", "dry_run", "quiet", "verbose", "help", "version"}
 #: Several processes and GPUs are started by the program alone.
 OF_RANKS = {("atlas", "gpus")}
-#: What the help of the program leaves out.
-HIDDEN = {"anatomy": {"similarity", "radius", "bins", "channel"}, "atlas": {"path_storage"}}
 
 
 def shown(program: str, *words: str) -> str:
@@ -49,7 +48,19 @@ def test_every_option_is_a_keyword_argument(name: str, program: str) -> None:
     assert not missing
     # What the program has only by its place, how many threads serve, and who is told.
     places = {word.lower() for word in re.findall(r"<([A-Z_]+)>|\[([A-Z_]+)\]", of_program) for word in word}
-    assert known - options - {"progress", "threads"} - HIDDEN.get(name, set()) <= places | {
+    assert known - options - {"progress", "threads"} <= places | {
         "fixed", "moving", "warped", "image", "images", "inputs", "output", "files", "ct", "xrays", "operation",
         "transform",
     } | {option.removeprefix("no_") for option in options}
+
+
+def test_what_help_hides_is_refused_in_words_of_its_own(tmp_path: Path) -> None:
+    table = tmp_path / "a.toml"
+    table.write_text("")
+    for name in ("similarity", "radius", "bins", "channel"):
+        assert name not in inspect.signature(vx.anatomy).parameters
+    with pytest.raises(vx.OptionError) as refused:
+        vx.anatomy(table, table, similarity="cc")
+    assert "similarity" in str(refused.value) and "has no argument" not in str(refused.value)
+    with pytest.raises(vx.OptionError, match="has no argument `similarit`; (?!did you mean `similarity`)"):
+        vx.anatomy(table, table, similarit="cc")

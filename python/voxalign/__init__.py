@@ -9,11 +9,13 @@ transform maps points of the fixed image to points of the moving one.
 >>> bool(result.verdict), result.transform.affine  # doctest: +SKIP
 """
 
-from ._foreign import image
+from typing import TYPE_CHECKING, Any
+
 from ._native import (
     DeviceError,
     Image,
     InputError,
+    InternalError,
     OptionError,
     Result,
     Transform,
@@ -41,10 +43,14 @@ from ._native import (
     surface,
 )
 
+if TYPE_CHECKING:
+    from ._foreign import image
+
 __all__ = [
     "DeviceError",
     "Image",
     "InputError",
+    "InternalError",
     "OptionError",
     "Result",
     "Transform",
@@ -72,3 +78,16 @@ __all__ = [
     "stack",
     "surface",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # With it comes numpy, which takes longer than all else; the program does without.
+    if name == "image":
+        from ._foreign import image
+
+        return globals().setdefault(name, image)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

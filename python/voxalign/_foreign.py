@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from importlib import import_module
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +32,7 @@ def image(source: Any, affine: npt.ArrayLike | None = None) -> Image:
     if isinstance(source, Image):
         return source
     if isinstance(source, (str, os.PathLike)):
-        return read(source)
+        return read(cast("str | os.PathLike[str]", source))
     if _is_nibabel(source):
         return _of_nibabel(source)
     if _is_sitk(source):
@@ -157,8 +158,7 @@ def to_nibabel(source: Image) -> Any:
 
 def to_sitk(source: Image) -> Any:
     """An image of SimpleITK: LPS."""
-    import SimpleITK
-
+    SimpleITK: Any = import_module("SimpleITK")
     direction, spacing, origin, n = _to_lps(source)
     made = SimpleITK.GetImageFromArray(np.ascontiguousarray(_values(source, n).T))
     made.SetDirection(direction.ravel().tolist())
@@ -169,8 +169,7 @@ def to_sitk(source: Image) -> Any:
 
 def to_ants(source: Image) -> Any:
     """An image of ANTs: LPS."""
-    import ants
-
+    ants: Any = import_module("ants")
     direction, spacing, origin, n = _to_lps(source)
     return ants.from_numpy(_values(source, n), origin=origin, spacing=spacing, direction=direction)
 
@@ -191,15 +190,16 @@ def _array(values: Any) -> npt.NDArray[Any]:
     """Numbers in the memory of the host."""
     kind = f"{type(values).__module__}.{type(values).__qualname__}"
     try:
-        if isinstance(values, np.ndarray) or not hasattr(values, "__dlpack__"):
-            array = np.asarray(values)
-        else:
-            array = _of_dlpack(values)
+        array: npt.NDArray[Any] = _of_dlpack(values) if _is_lent(values) else np.asarray(values)
     except (TypeError, ValueError, RuntimeError, BufferError, AttributeError) as e:
         raise InputError(f"an object of the type {kind} holds no array of numbers: {e}") from None
     if array.dtype.kind not in "biuf":
         raise InputError(f"values of the type {array.dtype} are no numbers of an image")
     return array
+
+
+def _is_lent(values: Any) -> bool:
+    return hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray)
 
 
 def _of_dlpack(values: Any) -> npt.NDArray[Any]:

@@ -22,6 +22,9 @@ class OptionError(VoxalignError):
 class DeviceError(VoxalignError):
     """A device that is not there, or that failed."""
 
+class InternalError(VoxalignError):
+    """A defect of voxalign."""
+
 class VoxalignWarning(UserWarning):
     """Something to look at although the work goes on."""
 
@@ -146,6 +149,8 @@ def read_transform(
     moving_geometry: ImageLike | None = None,
 ) -> Transform:
     """Reads a transform: ITK and ANTs (.tfm, .txt, .mat, .h5), FSL (which needs both geometries), or a displacement field."""
+
+def program(arguments: Sequence[str], starts: Sequence[str]) -> int: ...
 
 def affine(
     fixed: ImageLike,
@@ -705,9 +710,6 @@ def anatomy(
     time_steps: int | None = None,
     lddmm_sigma: Value | None = None,
     path_storage: Literal["full", "half", "checkpoints"] | None = None,
-    similarity: Literal["auto", "mi", "nmi", "lncc", "mind", "ssd"] | None = None,
-    bins: int | None = None,
-    radius: Value | None = None,
     patch_radius: Value | None = None,
     patch_distance: Value | None = None,
     solver: Literal["fft", "sor", "cg", "hybrid", "gaussian"] | None = None,
@@ -721,7 +723,6 @@ def anatomy(
     schedule: Value | None = None,
     convergence: Value | None = None,
     convergence_window: int | None = None,
-    channel: Value | None = None,
     histogram_match: bool = False,
     clip: bool = True,
     fixed_mask: PathLike | None = None,
@@ -767,12 +768,6 @@ def anatomy(
         The similarity has the weight 1 / sigma^2 relative to the length of the path; for lddmm [default: 0.1]
     path_storage : Literal["full", "half", "checkpoints"] | None
         How the path over time is stored; half precision changes the last digits of the result; for lddmm [default: full]
-    similarity : Literal["auto", "mi", "nmi", "lncc", "mind", "ssd"] | None
-        Similarity measure [default: auto]
-    bins : int | None
-        Histogram bins; for mi, nmi [default: mi: 64; nmi: 32]
-    radius : Value | None
-        Radius of the windows, voxels at the current scale; for lncc [default: 2]
     patch_radius : Value | None
         Radius of the patches, voxels at the current scale; for mind [default: 1]
     patch_distance : Value | None
@@ -799,8 +794,6 @@ def anatomy(
         A scale ends once the energy has decreased over a window of iterations by less than this fraction of its decrease at this scale so far; 0 for never [default: 0.01; for an atlas 0]
     convergence_window : int | None
         Number of iterations in that window [default: 10]
-    channel : Value | None
-        Another pair of images, its similarity and its weight (FIXED and MOVING have weight 1); the fixed image must be on the grid of FIXED. May be repeated
     histogram_match : bool
         Match the histogram of each moving image to that of its fixed one first [default: false]
     clip : bool
@@ -852,7 +845,6 @@ def atlas(
     total_sigma: Value | None = None,
     time_steps: int | None = None,
     lddmm_sigma: Value | None = None,
-    path_storage: Literal["full", "half", "checkpoints"] | None = None,
     similarity: Literal["auto", "mi", "nmi", "lncc", "mind", "ssd"] | None = None,
     bins: int | None = None,
     radius: Value | None = None,
@@ -923,8 +915,6 @@ def atlas(
         Number of time steps of the velocity; for lddmm [default: 10]
     lddmm_sigma : Value | None
         The similarity has the weight 1 / sigma^2 relative to the length of the path; for lddmm [default: 0.1]
-    path_storage : Literal["full", "half", "checkpoints"] | None
-        How the path over time is stored; half precision changes the last digits of the result; for lddmm [default: full]
     similarity : Literal["auto", "mi", "nmi", "lncc", "mind", "ssd"] | None
         Similarity measure [default: auto]
     bins : int | None

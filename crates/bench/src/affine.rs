@@ -3,7 +3,7 @@
 use crate::Host;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Instant;
 use voxalign_compute::Memory;
@@ -188,9 +188,9 @@ fn whole_command(
                                                               {e}"
         ))
     };
-    let program = std::env::current_exe().map_err(fail)?;
+    let mut program = voxalign_jobs::invoked::again().map_err(fail)?;
     let start = Instant::now();
-    let status = Command::new(program)
+    let status = program
         .arg(if files.is_some() { "affine" } else { "demo" })
         .args(files.unwrap_or_default())
         .args(["--quiet", "--device", &device.to_string()])

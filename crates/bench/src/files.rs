@@ -79,7 +79,7 @@ pub(super) fn html(results: &Results) -> String {
     render(&BenchReport {
         program: format!("voxalign {}", results.version),
         host: &results.host,
-        command: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
+        command: voxalign_jobs::invoked::command(),
         families,
         job: job.map(|(name, seconds)| (name.to_owned(), seconds)).collect(),
     })

@@ -121,7 +121,7 @@ pub(super) fn run(args: &SplatArgs, host: &dyn Host) -> Result<()> {
             title: "Splatting".into(),
             program: format!("voxalign {}", results.version),
             host: &results.host,
-            command: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
+            command: voxalign_jobs::invoked::command(),
             note: "Every voxel of a grid adds its value to the eight voxels around the point that a field maps \
                 it to; times in milliseconds."
                 .into(),

@@ -27,8 +27,10 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use voxalign_image::memory;
 
 /// The system's allocator, which does not give up at once.
-struct Allocator;
+#[derive(Debug, Clone, Copy)]
+pub struct Allocator;
 
+#[cfg(test)]
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 
@@ -42,24 +44,26 @@ fn layout(reserve: usize) -> Option<Layout> {
     Layout::from_size_align(SIZES[reserve], 16).ok()
 }
 
-/// Sets memory aside. Where there is none, the program has to do without.
-pub(crate) fn prepare() {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    {
-        let settings: &[_] = match memory::address_space() {
-            Some(_) => &[(libc::M_ARENA_MAX, 1)],
-            // The largest number that is taken; what is below is kept for the next request.
-            None => &[(libc::M_MMAP_THRESHOLD, 32 << 20), (libc::M_TRIM_THRESHOLD, i32::MAX)],
-        };
-        for &(which, value) in settings {
-            // SAFETY: it sets a number of the allocator, and no other thread has been started.
-            unsafe { libc::mallopt(which, value) };
+impl Allocator {
+    /// Sets memory aside. Where there is none, the program has to do without.
+    pub fn prepare() {
+        #[cfg(all(target_os = "linux", target_env = "gnu"))]
+        {
+            let settings: &[_] = match memory::address_space() {
+                Some(_) => &[(libc::M_ARENA_MAX, 1)],
+                // The largest number that is taken; what is below is kept for the next request.
+                None => &[(libc::M_MMAP_THRESHOLD, 32 << 20), (libc::M_TRIM_THRESHOLD, i32::MAX)],
+            };
+            for &(which, value) in settings {
+                // SAFETY: it sets a number of the allocator, and no other thread has been started.
+                unsafe { libc::mallopt(which, value) };
+            }
         }
-    }
-    for (i, reserve) in RESERVES.iter().enumerate() {
-        let Some(layout) = layout(i) else { continue };
-        // SAFETY: the layout has a size above zero.
-        reserve.store(unsafe { System.alloc(layout) }, Ordering::Release);
+        for (i, reserve) in RESERVES.iter().enumerate() {
+            let Some(layout) = layout(i) else { continue };
+            // SAFETY: the layout has a size above zero.
+            reserve.store(unsafe { System.alloc(layout) }, Ordering::Release);
+        }
     }
 }
 
@@ -189,7 +193,7 @@ mod tests {
 
     #[test]
     fn what_was_set_aside_is_given_back_once() {
-        prepare();
+        Allocator::prepare();
         assert!(!RESERVES[1].load(Ordering::Acquire).is_null());
         give_back(1);
         assert!(RESERVES[1].load(Ordering::Acquire).is_null());

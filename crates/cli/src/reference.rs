@@ -1,6 +1,6 @@
 //! The pages of options in `docs/`, which are written from the definition of the command line: `docs/options.md` has all
 //! commands, and `docs/COMMAND.toml` a configuration file for each job. `VOXALIGN_WRITE_DOCS=1 cargo test -p voxalign-cli
-//! --bin voxalign reference` writes them anew.
+//! --lib reference` writes them anew.
 
 use crate::commands::Cli;
 use clap::{Arg, ArgAction, Command, CommandFactory};

@@ -49,6 +49,7 @@ mod error;
 pub mod files;
 pub mod info;
 pub mod invert;
+pub mod invoked;
 mod job;
 pub mod list;
 mod listener;

@@ -210,7 +210,7 @@ fn by_name<'py>(
 
 /// That there is no such parameter, and the nearest one.
 fn unknown(declared: &Declared, name: &str) -> Text {
-    let names = declared.parameters.iter().map(|p| &*p.name).chain(["progress"]);
+    let names = declared.shown().map(|p| &*p.name).chain(["progress"]);
     let nearest = names
         .map(|known| (strsim::jaro_winkler(name, known), known))
         .max_by(|a, b| a.0.total_cmp(&b.0));

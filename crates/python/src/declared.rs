@@ -46,6 +46,8 @@ pub(crate) struct Parameter {
     pub(crate) required: bool,
     /// Another name.
     pub(crate) alias: Option<String>,
+    /// Whether it is not shown, as in the help of the program: given, it is refused in words that say what to do instead.
+    pub(crate) hidden: bool,
 }
 
 /// What values a parameter has.
@@ -109,6 +111,8 @@ impl Declared {
         command = MachineOptions::augment_args(command);
         command.build();
         let known = serde_json::to_value(J::default()).unwrap_or_default();
+        let program = voxalign_cli::command();
+        let shown = program.find_subcommand(own.name);
         let mut parameters: Vec<Parameter> = Vec::new();
         let is_own = |argument: &&Arg| match argument.get_id().as_str() {
             "help" | "version" => false,
@@ -116,7 +120,10 @@ impl Declared {
             _ => true,
         };
         for argument in command.get_arguments().filter(is_own) {
-            let parameter = parameter(argument, &known, own);
+            let mut parameter = parameter(argument, &known, own);
+            let same = |a: &&Arg| a.get_id() == argument.get_id();
+            parameter.hidden =
+                shown.and_then(|c| c.get_arguments().find(same)).is_some_and(Arg::is_hide_set);
             // `report` turns on what `no_report` turns off.
             match parameters.iter_mut().find(|p| p.name == parameter.name) {
                 Some(same) if parameter.kind == Kind::Switch(true) => *same = parameter,
@@ -139,7 +146,12 @@ impl Declared {
         self.command.get_arguments().find(|a| a.get_id().as_str() == parameter.id)
     }
 
-    /// The parameter of a name.
+    /// The parameters that are shown.
+    pub(crate) fn shown(&self) -> impl Iterator<Item = &Parameter> {
+        self.parameters.iter().filter(|p| !p.hidden)
+    }
+
+    /// The parameter of a name, also of one that is not shown.
     pub(crate) fn named(&self, name: &str) -> Option<&Parameter> {
         self.parameters.iter().find(|p| p.name == name || p.alias.as_deref() == Some(name))
     }
@@ -182,7 +194,7 @@ fn parameter(argument: &Arg, known: &Value, own: &Own) -> Parameter {
         _ => kind_of(argument),
     };
     let id = argument.get_id().to_string();
-    Parameter { name, id, help, default, kind, positional, required, alias }
+    Parameter { name, id, help, default, kind, positional, required, alias, hidden: false }
 }
 
 /// The name as data, which is that of the field where the command line shows another.

@@ -4,8 +4,12 @@ use crate::words::spoken;
 use pyo3::exceptions::{PyException, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::{PyErr, create_exception};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use voxalign_jobs::Error;
 use voxalign_options::Text;
+#[cfg(debug_assertions)]
+use voxalign_python_macros::guarded;
 
 create_exception!(voxalign, VoxalignError, PyException, "What voxalign could not do.");
 create_exception!(
@@ -26,6 +30,7 @@ create_exception!(
     VoxalignError,
     "A device that is not there, or that failed."
 );
+create_exception!(voxalign, InternalError, VoxalignError, "A defect of voxalign.");
 create_exception!(
     voxalign,
     VoxalignWarning,
@@ -36,10 +41,13 @@ create_exception!(
 /// Adds them to the module.
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
+    #[cfg(debug_assertions)]
+    module.add_function(wrap_pyfunction!(panic, module)?)?;
     module.add("VoxalignError", py.get_type::<VoxalignError>())?;
     module.add("InputError", py.get_type::<InputError>())?;
     module.add("OptionError", py.get_type::<OptionError>())?;
     module.add("DeviceError", py.get_type::<DeviceError>())?;
+    module.add("InternalError", py.get_type::<InternalError>())?;
     module.add("VoxalignWarning", py.get_type::<VoxalignWarning>())
 }
 
@@ -51,6 +59,7 @@ pub(crate) fn of_job(error: &Error) -> PyErr {
         Error::Input(text) if is_of_value(text) => OptionError::new_err(said),
         error if error.is_of_input() => InputError::new_err(said),
         Error::Gpu(_) => DeviceError::new_err(said),
+        Error::Internal(_) => InternalError::new_err(said),
         _ => VoxalignError::new_err(said),
     }
 }
@@ -100,7 +109,30 @@ pub(crate) fn input(message: impl Into<Text>) -> PyErr {
 
 /// A defect of voxalign.
 pub(crate) fn internal(message: &str) -> PyErr {
-    VoxalignError::new_err(format!(
+    InternalError::new_err(format!(
         "internal error: {message}; please report this, with the steps that led to it"
     ))
+}
+
+/// Does what a function of the module does; a panic becomes an exception. The attribute [`guarded`] puts it around each.
+///
+/// [`guarded`]: macro@voxalign_python_macros::guarded
+pub(crate) fn guard<T>(body: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(internal(&said(&*panic))))
+}
+
+/// What a panic says.
+pub(crate) fn said(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("the work gave up").to_owned()
+}
+
+/// Panics, for a test of what Python sees of that.
+#[cfg(debug_assertions)]
+#[guarded]
+#[pyfunction]
+#[pyo3(name = "_panic")]
+fn panic() -> PyResult<()> {
+    panic!("the sky fell")
 }

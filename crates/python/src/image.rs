@@ -11,6 +11,7 @@ use voxalign_io::image::{DataType, ReadOptions};
 use voxalign_jobs::files;
 use voxalign_jobs::pair::HeldImage;
 use voxalign_options::{Text, text};
+use voxalign_python_macros::guarded;
 
 /// An image with its geometry.
 #[pyclass(frozen, module = "voxalign", weakref)]
@@ -37,6 +38,11 @@ impl Image {
 
     fn grid(&self) -> &Grid {
         self.held.image.grid()
+    }
+
+    /// Dimensions, 2 or 3.
+    fn dimensions(&self) -> usize {
+        self.held.dimensions.clamp(2, 3)
     }
 
     /// Calls a function of the module that knows other packages.
@@ -78,6 +84,7 @@ pub(crate) fn affine_of(numbers: &[f64]) -> PyResult<[[f64; 4]; 3]> {
 }
 
 /// Reads an image: NIfTI, ANALYZE, NRRD, MetaImage or a folder of DICOM.
+#[guarded]
 #[pyfunction]
 #[pyo3(signature = (path, *, volume=None, series=None))]
 pub(crate) fn read(
@@ -106,6 +113,7 @@ pub(crate) fn needed_path(path: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     }
 }
 
+#[guarded]
 #[pymethods]
 impl Image {
     /// From values of one to three dimensions, x first, and the affine from voxel index to world, RAS+ mm.
@@ -126,13 +134,13 @@ impl Image {
     /// Sizes along x, y and, of three dimensions, z.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, &self.held.image.dims()[..self.held.dimensions.clamp(2, 3)])
+        PyTuple::new(py, &self.held.image.dims()[..self.dimensions()])
     }
 
     /// Dimensions, 2 or 3.
     #[getter]
     fn ndim(&self) -> usize {
-        self.held.dimensions.clamp(2, 3)
+        self.dimensions()
     }
 
     /// The affine from voxel index to world, RAS+ mm, 4x4.
@@ -155,7 +163,7 @@ impl Image {
 
     /// The values as an array of 32-bit floats, x first; a copy.
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let array = empty(py, &self.held.image.dims()[..self.ndim()], "float32")?;
+        let array = empty(py, &self.held.image.dims()[..self.dimensions()], "float32")?;
         let buffer = PyBuffer::<f32>::get(&array)?;
         buffer.copy_from_fortran_slice(py, self.held.image.data())?;
         Ok(array)

@@ -9,6 +9,7 @@ mod error;
 mod functions;
 mod image;
 mod json;
+mod program;
 mod result;
 mod stubs;
 mod transform;
@@ -29,6 +30,7 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<result::Verdict>()?;
     module.add_function(wrap_pyfunction!(image::read, module)?)?;
     module.add_function(wrap_pyfunction!(transform::read_transform, module)?)?;
+    module.add_function(wrap_pyfunction!(program::program, module)?)?;
     module.add_function(wrap_pyfunction!(stubs::stubs, module)?)?;
     functions::add(module)
 }

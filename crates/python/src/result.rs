@@ -16,6 +16,7 @@ use voxalign_io::transform::Geometry;
 use voxalign_jobs::pair::HeldImage;
 use voxalign_jobs::{Done, Error, files};
 use voxalign_options::text;
+use voxalign_python_macros::guarded;
 use voxalign_register::fields::jacobian_determinants;
 use voxalign_report::Judged;
 
@@ -102,6 +103,7 @@ fn map(path: &Path, teller: &Teller) -> std::result::Result<Map, Error> {
     files::transform(path, &Geometry::default(), teller)
 }
 
+#[guarded]
 #[pymethods]
 impl Result {
     /// The record of the run: the dict of result.json.
@@ -204,16 +206,23 @@ pub(crate) struct Verdict {
     summary: String,
 }
 
+impl Verdict {
+    fn is_good(&self) -> bool {
+        self.verdict["good"] == true
+    }
+}
+
+#[guarded]
 #[pymethods]
 impl Verdict {
     fn __bool__(&self) -> bool {
-        self.verdict["good"] == true
+        self.is_good()
     }
 
     /// Whether the result can be used.
     #[getter]
     fn good(&self) -> bool {
-        self.__bool__()
+        self.is_good()
     }
 
     /// What was checked, each with its value and its bound.

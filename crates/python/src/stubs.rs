@@ -2,11 +2,13 @@
 
 use crate::functions;
 use pyo3::prelude::*;
+use voxalign_python_macros::guarded;
 
 /// What is in it besides functions of jobs.
 const CLASSES: &str = include_str!("stubs/classes.pyi");
 
 /// The text of the stub file.
+#[guarded]
 #[pyfunction]
 #[pyo3(name = "_stubs")]
 pub(crate) fn stubs() -> String {

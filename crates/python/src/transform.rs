@@ -12,6 +12,7 @@ use voxalign_io::transform::{self, TransformFormat};
 use voxalign_jobs::chain::{inverted, own_grid};
 use voxalign_jobs::files::{self, Grids};
 use voxalign_options::text;
+use voxalign_python_macros::guarded;
 
 /// A map from points of the fixed image to points of the moving one, RAS+ mm.
 #[pyclass(frozen, module = "voxalign", weakref)]
@@ -47,6 +48,7 @@ impl Relative {
 }
 
 /// Reads a transform: ITK and ANTs (.tfm, .txt, .mat, .h5), FSL (which needs both geometries), or a displacement field.
+#[guarded]
 #[pyfunction]
 #[pyo3(signature = (path, *, fixed_geometry=None, moving_geometry=None))]
 pub(crate) fn read_transform(
@@ -64,6 +66,7 @@ pub(crate) fn read_transform(
     Ok(map.into())
 }
 
+#[guarded]
 #[pymethods]
 impl Transform {
     /// From an affine of the world, RAS+ mm: 4x4, fixed to moving.

@@ -38,8 +38,8 @@ pub(crate) enum Failure {
     Options(Error),
     /// A device that cannot be started.
     Device(Error),
-    /// A defect.
-    Panic,
+    /// A defect, and what it says.
+    Panic(String),
 }
 
 impl<E> From<E> for Failure
@@ -57,7 +57,7 @@ impl From<Failure> for PyErr {
             Failure::Job(e) => error::of_job(&e),
             Failure::Options(e) => error::of_options(&e),
             Failure::Device(e) => error::of_device(&e),
-            Failure::Panic => error::internal("the work gave up"),
+            Failure::Panic(said) => error::internal(&said),
         }
     }
 }
@@ -136,5 +136,6 @@ fn on_threads<T: Send>(
     // A panic that nothing waits for ends no process.
     let pool = pool.panic_handler(|_| {}).build();
     let pool = pool.map_err(|e| threads::refused(count, e))?;
-    catch_unwind(AssertUnwindSafe(|| pool.install(work))).unwrap_or(Err(Failure::Panic))
+    catch_unwind(AssertUnwindSafe(|| pool.install(work)))
+        .unwrap_or_else(|panic| Err(Failure::Panic(error::said(&*panic))))
 }

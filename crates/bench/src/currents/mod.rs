@@ -262,7 +262,7 @@ impl Results {
             title: "Distances of surfaces".into(),
             program: format!("voxalign {}", self.version),
             host: &self.host,
-            command: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
+            command: voxalign_jobs::invoked::command(),
             note: "Surfaces as currents, spheres with folds of 95x170x95 mm; the grid has 3 spacings per kernel \
                 width, 3.5 with the Cauchy kernel.".into(),
             figures,

@@ -87,7 +87,7 @@ pub(super) fn html(results: &Results, sheets: &[Sheet]) -> String {
         title: "Images spread over ranks".into(),
         program: format!("voxalign {}", results.version),
         host: &results.host,
-        command: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
+        command: voxalign_jobs::invoked::command(),
         note: format!(
             "Joint histograms of two equal images, one turned about the centre, as in Adinetz et al.: {}. Transactions are the sectors of \
              32 bytes that the loads of a warp touch in the moving image, without those of messages that arrive.",

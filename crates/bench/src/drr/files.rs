@@ -56,7 +56,7 @@ pub(super) fn html(results: &Results, plan: &Plan, sheets: &[Sheet]) -> String {
         title: "X-ray images".into(),
         program: format!("voxalign {}", results.version),
         host: &results.host,
-        command: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
+        command: voxalign_jobs::invoked::command(),
         note: super::note(plan),
         figures: groups.filter_map(figure).collect(),
         tables: sheets.iter().map(table).collect(),

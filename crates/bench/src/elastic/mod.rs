@@ -248,7 +248,7 @@ fn page(results: &Results) -> String {
         title: "Elastic registration".into(),
         program: format!("voxalign {}", results.version),
         host: &results.host,
-        command: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
+        command: voxalign_jobs::invoked::command(),
         note: "The parts of a registration by an elastic body, beside the figures of Mousazadeh (2011, chapter 5).".into(),
         figures: Vec::new(),
         tables: results.tables.iter().map(|t| t.sheet().of_page(2)).collect(),

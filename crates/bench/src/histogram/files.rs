@@ -91,7 +91,7 @@ pub(super) fn html(results: &Results, host: &HostRecord) -> String {
         title: "Histograms".into(),
         program: format!("voxalign {}", env!("CARGO_PKG_VERSION")),
         host,
-        command: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
+        command: voxalign_jobs::invoked::command(),
         note: format!(
             "Device time of one evaluation on {}; - marks combinations that do not fit. Horizontal lines are \
              schemes without this parameter. {RMS_NOTE}.",

@@ -393,7 +393,7 @@ fn page(results: &Results, sheets: &[Sheet]) -> String {
         title: "Fast level sets".into(),
         program: format!("voxalign {}", results.version),
         host: &results.host,
-        command: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
+        command: voxalign_jobs::invoked::command(),
         note: "Iterations of fast level sets, beside the figures of Tornai (2014, chapter 3)."
             .into(),
         figures: Vec::new(),

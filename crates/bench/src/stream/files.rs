@@ -80,7 +80,7 @@ pub(super) fn html(results: &Results) -> String {
         title: "Streaming models".into(),
         program: format!("voxalign {}", results.version),
         host: &results.host,
-        command: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
+        command: voxalign_jobs::invoked::command(),
         note: format!(
             "Upload, execution and download of {} images, with a forced synchronisation in the middle of the \
              execution. A box is an image or part of one, including the wait for its engine where several \

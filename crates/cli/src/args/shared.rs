@@ -7,8 +7,8 @@ use crate::words::typed;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use voxalign_jobs::Caller;
 use voxalign_jobs::machine::{Auto, Machine, Running, thread_count};
+use voxalign_jobs::{Caller, invoked};
 
 /// How a command runs and what it says.
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
@@ -75,7 +75,7 @@ pub(crate) struct JobArgs<J: Args> {
 pub(crate) fn caller(command: &str, config: Option<&PathBuf>) -> Caller {
     Caller {
         program: format!("voxalign {command}"),
-        command: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
+        command: invoked::command(),
         config: config.cloned(),
         words: typed,
     }

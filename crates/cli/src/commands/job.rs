@@ -9,7 +9,7 @@ use clap::Args;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
-use voxalign_jobs::{Caller, Job};
+use voxalign_jobs::{Caller, Job, invoked};
 
 /// The arguments with those of the configuration file, where one is given; which are from there, and what of it was left
 /// out.
@@ -22,7 +22,7 @@ where
     J: Args + Default + Serialize + DeserializeOwned,
 {
     let Some(path) = args.config.clone() else { return Ok((args, Origin::default(), Vec::new())) };
-    let typed: Vec<_> = std::env::args_os().collect();
+    let typed = invoked::arguments();
     let Merged { args, origin, notes } = config::merged(&path, name, (&args, &typed), check)?;
     Ok((args, origin, notes))
 }

@@ -49,8 +49,7 @@ impl Parameter {
 impl Declared {
     /// All parameters in their order, those by name alone after a star.
     fn listed(&self, with_type: bool) -> Vec<String> {
-        let of =
-            |positional: bool| self.parameters.iter().filter(move |p| p.positional == positional);
+        let of = |positional: bool| self.shown().filter(move |p| p.positional == positional);
         let progress = match with_type {
             true => "progress: bool | Callable[[dict[str, Any]], object] | None = None",
             false => "progress=None",
@@ -70,8 +69,8 @@ impl Declared {
     /// The documentation.
     pub(crate) fn documentation(&self) -> String {
         let mut text = format!("{}.\n\nParameters\n----------\n", self.about);
-        let places = self.parameters.iter().filter(|p| p.positional);
-        for p in places.chain(self.parameters.iter().filter(|p| !p.positional)) {
+        let places = self.shown().filter(|p| p.positional);
+        for p in places.chain(self.shown().filter(|p| !p.positional)) {
             let default =
                 p.default.as_ref().map_or_else(String::new, |d| format!(" [default: {d}]"));
             let alias = p.alias.as_ref().map_or_else(String::new, |a| format!(" (also `{a}`)"));

@@ -117,7 +117,9 @@ fn in_memory(py: Python<'_>, mut given: Given) -> PyResult<Py<PyAny>> {
             let map = match (map, input) {
                 (Some(map), _) => map,
                 (None, Source::File(path)) => files::labels(&path, teller)?,
-                (None, Source::Held(_)) => return Err(Failure::Panic),
+                (None, Source::Held(_)) => {
+                    return Err(Error::Internal("no image was read".into()).into());
+                }
             };
             let transform = whole(&links, [&reference, map.grid()], teller)?;
             let done =

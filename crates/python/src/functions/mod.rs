@@ -88,7 +88,7 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
         };
         let (own_name, text) = (leaked(name.to_owned())?, leaked(text)?);
         let body = move |args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>| {
-            call(args.py(), Given::of(&declared, args, kwargs)?)
+            error::guard(|| call(args.py(), Given::of(&declared, args, kwargs)?))
         };
         let function = PyCFunction::new_closure(module.py(), Some(own_name), Some(text), body)?;
         module.add(name, function)?;

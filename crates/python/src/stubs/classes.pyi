@@ -22,6 +22,9 @@ class OptionError(VoxalignError):
 class DeviceError(VoxalignError):
     """A device that is not there, or that failed."""
 
+class InternalError(VoxalignError):
+    """A defect of voxalign."""
+
 class VoxalignWarning(UserWarning):
     """Something to look at although the work goes on."""
 
@@ -146,3 +149,5 @@ def read_transform(
     moving_geometry: ImageLike | None = None,
 ) -> Transform:
     """Reads a transform: ITK and ANTs (.tfm, .txt, .mat, .h5), FSL (which needs both geometries), or a displacement field."""
+
+def program(arguments: Sequence[str], starts: Sequence[str]) -> int: ...
