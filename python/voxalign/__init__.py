@@ -9,6 +9,7 @@ transform maps points of the fixed image to points of the moving one.
 >>> bool(result.verdict), result.transform.affine  # doctest: +SKIP
 """
 
+from ._bids import bids
 from ._foreign import image
 from ._native import (
     DeviceError,
@@ -56,6 +57,7 @@ __all__ = [
     "anatomy",
     "apply",
     "atlas",
+    "bids",
     "compare",
     "compose",
     "convert",

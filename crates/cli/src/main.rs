@@ -4,6 +4,8 @@ mod allocator;
 mod args;
 mod commands;
 mod config;
+#[cfg(test)]
+mod descriptors;
 mod device;
 mod failure;
 mod interrupt;

@@ -7,7 +7,9 @@ use clap::{Arg, Args, Command};
 use serde::Serialize;
 use serde_json::Value;
 use voxalign_jobs::machine::MachineOptions;
-use voxalign_options::declared::{is_repeated, key_of, placeholder, said, takes_values, values};
+use voxalign_options::declared::{
+    is_path, key_of, placeholder, said, takes_several, takes_values, values,
+};
 
 /// Which options a function has beside those of its job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,26 +70,6 @@ pub(crate) enum Kind {
     /// A number, a text that stands for values, or a list of them.
     Value,
 }
-
-/// Placeholders of paths at the command line.
-const PATHS: [&str; 16] = [
-    "FILE",
-    "IMAGE",
-    "DIR",
-    "LABELS",
-    "FIXED",
-    "MOVING",
-    "WARPED",
-    "OUT",
-    "IN",
-    "MESH",
-    "CT",
-    "XRAY",
-    "IMAGES",
-    "CHECKPOINT",
-    "A B",
-    "MESH|DIR",
-];
 
 /// What a job has, and what it is called with.
 pub(crate) struct Own {
@@ -193,10 +175,7 @@ fn data_name(argument: &Arg, key: &str, known: &Value) -> String {
 
 fn kind_of(argument: &Arg) -> Kind {
     let (known, of) = (values(argument), placeholder(argument));
-    let several = is_repeated(argument)
-        || argument.get_value_delimiter().is_some()
-        || argument.get_num_args().is_some_and(|n| n.max_values() > 1);
-    let is_path = PATHS.contains(&&*of) || of.starts_with("FILE.") || of.ends_with(".toml");
+    let (several, is_path) = (takes_several(argument), is_path(argument));
     match () {
         () if !known.is_empty() && !several => Kind::Names(known),
         () if is_path && several => Kind::Paths,
