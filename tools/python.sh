@@ -30,7 +30,7 @@ test)
     }
     # nipype brings 200 MB with it, the others 60 MB and a validator of 100 MB.
     [ -n "${VOXALIGN_NO_PIPELINES:-}" ] || [ -x "$venv/bin/bids-validator-deno" ] || {
-        "$venv/bin/pip" install -q --disable-pip-version-check 'nipype<2' 'pydra<1' boutiques bids-validator-deno
+        "$venv/bin/pip" install -q --disable-pip-version-check 'nipype<2' 'pydra<1' boutiques styxcompiler bids-validator-deno
     }
     VOXALIGN_PROGRAM=$target/debug/voxalign PYTHONPATH=python "$venv/bin/pytest" -q python/tests "$@"
     ;;

@@ -109,6 +109,31 @@ def test_boutiques_runs_it(on_path: None, pair: tuple[Path, Path], registered: P
     assert {"out/affine.tfm", "out/result.json"} <= found
 
 
+def test_wrappers_of_niwrap(
+    on_path: None, pair: tuple[Path, Path], registered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("styx", reason="skipped: the package styxcompiler is not there")
+    from styx.backend.python.core import to_python
+    from styx.frontend.boutiques.core import from_boutiques
+    from styxdefs import LocalRunner, set_global_runner
+
+    all_of_them = [json.loads(path.read_text("utf-8")) for path in sorted(DESCRIPTORS.glob("*.json"))]
+    for text, path in to_python(from_boutiques(one, "voxalign_wrappers") for one in all_of_them):
+        module = tmp_path.joinpath(*path).with_suffix(".py")
+        module.parent.mkdir(exist_ok=True)
+        module.write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    import voxalign_wrappers as wrappers
+
+    assert {f"voxalign_{name}" for name in COMMANDS} <= set(dir(wrappers))
+    set_global_runner(LocalRunner(data_dir=str(tmp_path / "runs")))
+    fixed, moving = map(str, pair)
+    affine = wrappers.voxalign_affine(fixed=fixed, moving=moving, output="out", **QUICK)
+    assert Path(affine.resampled).read_bytes() == (registered / "warped.nii.gz").read_bytes()
+    applied = wrappers.voxalign_apply(input_=moving, reference=fixed, transform=[affine.transform], output="w.nii.gz")
+    assert Path(applied.result).read_bytes() == (registered / "warped.nii.gz").read_bytes()
+
+
 class TestNipype:
     """A node has the results of the program, where a workflow expects them."""
 

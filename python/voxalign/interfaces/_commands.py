@@ -57,9 +57,9 @@ class Input:
     choices: tuple[str, ...]
 
     @property
-    def takes_transforms(self) -> bool:
-        """Whether the inverse of a file may be meant."""
-        return self.name in ("transform", "transforms")
+    def may_be_inverted(self) -> bool:
+        """Whether the inverse of each of its files may be meant."""
+        return self.is_list and "inverse:FILE" in self.about
 
     def words(self, value: Any) -> list[str]:
         """A value as the words of a command line."""

@@ -47,7 +47,7 @@ class _Program(CommandLine):
         if name == "accept_bad":
             return ""
         option = self._command.option(name)
-        if option.takes_transforms and option.is_list and isdefined(self.inputs.invert):
+        if option.may_be_inverted and isdefined(self.inputs.invert):
             value = _commands.inverted(value, self.inputs.invert)
         return " ".join(map(shlex.quote, option.words(value)))
 
@@ -98,8 +98,6 @@ def _trait(one: Input, command: Command) -> Any:
     if one.kind == "File":
         # DICOM series and OME-Zarr are folders.
         of = [File(exists=True), Directory(exists=True)]
-        if one.takes_transforms:
-            of.append(traits.Str())
     elif one.kind == "Number":
         of = [traits.Int() if one.is_whole else traits.Float()]
     else:
@@ -121,7 +119,7 @@ def _class(command: Command) -> dict[str, Any]:
     if "threads" in inputs:
         inputs["num_threads"] = traits.Int(desc="Threads, as pipelines call it", argstr="%d", nohash=True, xor=["threads"])
     inputs["accept_bad"] = traits.Bool(False, usedefault=True, desc=_ACCEPT, nohash=True)
-    if any(one.takes_transforms and one.is_list for one in command.inputs):
+    if any(one.may_be_inverted for one in command.inputs):
         inputs["invert"] = traits.List(traits.Bool(), desc="For each transform, whether its inverse is meant")
     outputs: dict[str, Any] = {one.name: _output(one) for one in command.outputs}
     outputs["verdict"] = traits.Bool(desc="Whether the result can be used")

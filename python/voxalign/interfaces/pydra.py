@@ -62,7 +62,7 @@ def _type(one: Input) -> Any:
         return bool
     if one.kind == "File":
         # DICOM series and OME-Zarr are folders.
-        of = ty.Union[File, Directory, str] if one.takes_transforms else ty.Union[File, Directory]
+        of = ty.Union[File, Directory]
     elif one.kind == "Number":
         of = int if one.is_whole else float
     else:
@@ -77,7 +77,7 @@ def _input(one: Input, command: Command) -> tuple[Any, ...]:
             field = command.named(inputs)
         if field is None or field is attr.NOTHING:
             return ""
-        if one.takes_transforms and one.is_list and inputs["invert"]:
+        if one.may_be_inverted and inputs["invert"]:
             field = _commands.inverted(field if isinstance(field, list) else [field], inputs["invert"])
         return " ".join(map(shlex.quote, one.words(field)))
 
@@ -128,7 +128,7 @@ def _extra(command: Command) -> list[tuple[Any, ...]]:
 def _class(command: Command) -> Any:
     inputs = [_input(one, command) for one in command.inputs]
     inputs.append(("accept_bad", bool, False, {"help_string": _ACCEPT}))
-    if any(one.takes_transforms and one.is_list for one in command.inputs):
+    if any(one.may_be_inverted for one in command.inputs):
         about = {"help_string": "For each transform, whether its inverse is meant"}
         inputs.append(("invert", ty.List[bool], about))
     outputs = [*(_output(one, command) for one in command.outputs), *_extra(command)]
