@@ -63,7 +63,7 @@ def test_inputs_are_the_keyword_arguments() -> None:
     for name, command in COMMANDS.items():
         for one in command.inputs:
             key = one.name.removeprefix("no_")
-            if key in ("config", "json", "quiet", "verbose") or (name, key) == ("atlas", "gpus"):
+            if key in ("json", "quiet", "verbose"):
                 continue
             if one.name.startswith("no_") or one.flag is not None:
                 assert f"\n{key} : " in text[name], (name, one.name)

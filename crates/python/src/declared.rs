@@ -6,7 +6,8 @@ use crate::words::Typed;
 use clap::{Arg, Args, Command};
 use serde::Serialize;
 use serde_json::Value;
-use voxalign_jobs::machine::MachineOptions;
+use voxalign_jobs::machine::{ConfigFile, DryRun, MachineOptions};
+use voxalign_jobs::team::TeamOptions;
 use voxalign_options::declared::{
     is_path, key_of, placeholder, said, takes_several, takes_values, values,
 };
@@ -16,6 +17,8 @@ use voxalign_options::declared::{
 pub(crate) enum Runs {
     /// On a device: `device` and `threads`.
     OnDevice,
+    /// On several devices: `gpus` as well.
+    OnTeam,
     /// On the host: `threads`.
     OnHost,
 }
@@ -29,6 +32,7 @@ pub(crate) struct Declared {
     /// What it gives back: a type, and what that is.
     pub(crate) gives: (&'static str, &'static str),
     pub(crate) parameters: Vec<Parameter>,
+    pub(crate) runs: Runs,
     /// The options as arguments of a command line, where it is declared which exclude each other.
     pub(crate) command: Command,
 }
@@ -80,6 +84,8 @@ pub(crate) struct Own {
     pub(crate) images: &'static [&'static str],
     /// The parameters that may be transforms in memory.
     pub(crate) transforms: &'static [&'static str],
+    /// Whether it has `config`, and can tell what it would do: `dry_run`.
+    pub(crate) plans: bool,
     /// The parameter that comes first, where the command line has none by its place.
     pub(crate) first: Option<&'static str>,
 }
@@ -88,13 +94,19 @@ impl Declared {
     /// Of a job.
     pub(crate) fn of<J: Args + Default + Serialize>(own: &Own) -> Self {
         let mut command = J::augment_args(Command::new(own.name));
+        if own.plans {
+            command = DryRun::augment_args(ConfigFile::augment_args(command));
+        }
+        if own.runs == Runs::OnTeam {
+            command = TeamOptions::augment_args(command);
+        }
         command = MachineOptions::augment_args(command);
         command.build();
         let known = serde_json::to_value(J::default()).unwrap_or_default();
         let mut parameters: Vec<Parameter> = Vec::new();
         let is_own = |argument: &&Arg| match argument.get_id().as_str() {
             "help" | "version" => false,
-            "device" => own.runs == Runs::OnDevice,
+            "device" => own.runs != Runs::OnHost,
             _ => true,
         };
         for argument in command.get_arguments().filter(is_own) {
@@ -113,7 +125,7 @@ impl Declared {
         }
         parameters.sort_by_key(|p| !p.positional);
         let about = voxalign_jobs::about::of(own.name).unwrap_or_default();
-        Self { name: own.name, about, gives: own.gives, parameters, command }
+        Self { name: own.name, about, gives: own.gives, parameters, runs: own.runs, command }
     }
 
     /// The argument that a parameter is.

@@ -179,7 +179,7 @@ pub(crate) fn results() -> Vec<ResultFile> {
         };
         ResultFile::of(role, &file("*", format), about)
     };
-    let views = ResultFile::of("views", VIEWS, "The views, for `geometry`").always();
+    let views = ResultFile::of("views", VIEWS, "The views, as simulations and poses take them").always();
     let rest = [views, ResultFile::record(), ResultFile::report()];
     Format::ALL.iter().map(of).chain(rest).collect()
 }
