@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The Python package as it is tested: `tools/python.sh test [ARGUMENT...]` builds the module and runs pytest over python/tests,
 # `tools/python.sh stubs` writes python/voxalign/_native.pyi anew. Needs Python 3.11 or later with venv; what the tests need
-# is installed into a virtual environment in target/.
+# is installed into a virtual environment in target/, with VOXALIGN_NO_PIPELINES=1 without the packages of pipelines.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p "${CARGO_TARGET_DIR:-target}"
@@ -27,6 +27,10 @@ test)
     [ -x "$venv/bin/pyright" ] || {
         python3 -m venv "$venv"
         "$venv/bin/pip" install -q --disable-pip-version-check numpy pytest hypothesis nibabel SimpleITK mypy 'pyright[nodejs]'
+    }
+    # nipype brings 200 MB with it, the others 60 MB and a validator of 100 MB.
+    [ -n "${VOXALIGN_NO_PIPELINES:-}" ] || [ -x "$venv/bin/bids-validator-deno" ] || {
+        "$venv/bin/pip" install -q --disable-pip-version-check 'nipype<2' 'pydra<1' boutiques styxcompiler bids-validator-deno
     }
     VOXALIGN_PROGRAM=$target/debug/voxalign PYTHONPATH=$PWD/python "$venv/bin/pytest" -q python/tests "$@"
     ;;

@@ -13,9 +13,7 @@ import voxalign as vx
 
 #: What is of a terminal, and of the whole program.
 OF_PROGRAMS = {"demo", "bench", "devices", "completions", "man", "help"}
-OF_TERMINALS = {"config", "json", "dry_run", "quiet", "verbose", "help", "version"}
-#: Several processes and GPUs are started by the program alone.
-OF_RANKS = {("atlas", "gpus")}
+OF_TERMINALS = {"json", "quiet", "verbose", "help", "version"}
 
 
 def shown(program: str, *words: str) -> str:
@@ -43,7 +41,7 @@ def test_every_option_is_a_keyword_argument(name: str, program: str) -> None:
     missing = {
         option
         for option in options - known
-        if (name, option) not in OF_RANKS and option.removeprefix("no_") not in known
+        if option.removeprefix("no_") not in known
     }
     assert not missing
     # What the program has only by its place, how many threads serve, and who is told.

@@ -11,6 +11,7 @@ transform maps points of the fixed image to points of the moving one.
 
 from typing import TYPE_CHECKING, Any
 
+from ._bids import bids
 from ._native import (
     DeviceError,
     Image,
@@ -62,6 +63,7 @@ __all__ = [
     "anatomy",
     "apply",
     "atlas",
+    "bids",
     "compare",
     "compose",
     "convert",

@@ -1,7 +1,7 @@
 # Written from the declaration of the options: see crates/python/src/stubs.rs.
 from pathlib import Path
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, final
+from typing import Any, Literal, final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -152,6 +152,9 @@ def read_transform(
 
 def program(arguments: Sequence[str], starts: Sequence[str]) -> int: ...
 
+@overload
+def affine(*args: Any, dry_run: Literal[True], **options: Any) -> dict[str, Any]: ...
+@overload
 def affine(
     fixed: ImageLike,
     moving: ImageLike,
@@ -207,6 +210,8 @@ def affine(
     outside: Value | None = None,
     report: bool = True,
     outputs: Value | None = None,
+    config: PathLike | None = None,
+    dry_run: Literal[False] = False,
     device: Value | None = None,
     threads: int | None = None,
     progress: bool | Callable[[dict[str, Any]], object] | None = None,
@@ -321,6 +326,10 @@ def affine(
         Do not write report.html [default: false]
     outputs : Value | None
         Which files to write, separated by commas: affine, warped, or `all`; result.json is always written, and report.html unless `report=False` says otherwise [default: all]
+    config : PathLike | None
+        TOML file with options; those that are given beside it take precedence
+    dry_run : bool
+        Report what would be read and written and how much memory is needed, and stop there [default: false]
     device : Value | None
         Device to compute on [default: VOXALIGN_DEVICE, else auto]
     threads : int | None
@@ -331,9 +340,12 @@ def affine(
     Returns
     -------
     Result
-        The record, the verdict, and what is in the files.
+        The record, the verdict, and what is in the files; with `dry_run` a dict: `reads`, `writes`, `memory_bytes`, `free_bytes`.
     """
 
+@overload
+def deform(*args: Any, dry_run: Literal[True], **options: Any) -> dict[str, Any]: ...
+@overload
 def deform(
     fixed: ImageLike,
     moving: ImageLike,
@@ -387,6 +399,8 @@ def deform(
     outside: Value | None = None,
     report: bool = True,
     outputs: Value | None = None,
+    config: PathLike | None = None,
+    dry_run: Literal[False] = False,
     device: Value | None = None,
     threads: int | None = None,
     progress: bool | Callable[[dict[str, Any]], object] | None = None,
@@ -497,6 +511,10 @@ def deform(
         Do not write report.html [default: false]
     outputs : Value | None
         Which files to write, separated by commas: warp, inverse_warp, affine, composite, inverse_composite, warped, jacobian, or `all`; result.json is always written, and report.html unless `report=False` says otherwise [default: warp,inverse_warp,affine,warped]
+    config : PathLike | None
+        TOML file with options; those that are given beside it take precedence
+    dry_run : bool
+        Report what would be read and written and how much memory is needed, and stop there [default: false]
     device : Value | None
         Device to compute on [default: VOXALIGN_DEVICE, else auto]
     threads : int | None
@@ -507,9 +525,12 @@ def deform(
     Returns
     -------
     Result
-        The record, the verdict, and what is in the files.
+        The record, the verdict, and what is in the files; with `dry_run` a dict: `reads`, `writes`, `memory_bytes`, `free_bytes`.
     """
 
+@overload
+def elastic(*args: Any, dry_run: Literal[True], **options: Any) -> dict[str, Any]: ...
+@overload
 def elastic(
     fixed: ImageLike,
     moving: ImageLike,
@@ -566,6 +587,8 @@ def elastic(
     outside: Value | None = None,
     report: bool = True,
     outputs: Value | None = None,
+    config: PathLike | None = None,
+    dry_run: Literal[False] = False,
     device: Value | None = None,
     threads: int | None = None,
     progress: bool | Callable[[dict[str, Any]], object] | None = None,
@@ -682,6 +705,10 @@ def elastic(
         Do not write report.html [default: false]
     outputs : Value | None
         Which files to write, separated by commas: warp, inverse_warp, affine, composite, inverse_composite, warped, jacobian, mesh, or `all`; result.json is always written, and report.html unless `report=False` says otherwise [default: warp,inverse_warp,affine,warped,mesh]
+    config : PathLike | None
+        TOML file with options; those that are given beside it take precedence
+    dry_run : bool
+        Report what would be read and written and how much memory is needed, and stop there [default: false]
     device : Value | None
         Device to compute on [default: VOXALIGN_DEVICE, else auto]
     threads : int | None
@@ -692,9 +719,12 @@ def elastic(
     Returns
     -------
     Result
-        The record, the verdict, and what is in the files.
+        The record, the verdict, and what is in the files; with `dry_run` a dict: `reads`, `writes`, `memory_bytes`, `free_bytes`.
     """
 
+@overload
+def anatomy(*args: Any, dry_run: Literal[True], **options: Any) -> dict[str, Any]: ...
+@overload
 def anatomy(
     fixed: PathLike,
     moving: PathLike,
@@ -734,6 +764,8 @@ def anatomy(
     outside: Value | None = None,
     report: bool = True,
     outputs: Value | None = None,
+    config: PathLike | None = None,
+    dry_run: Literal[False] = False,
     device: Value | None = None,
     threads: int | None = None,
     progress: bool | Callable[[dict[str, Any]], object] | None = None,
@@ -816,6 +848,10 @@ def anatomy(
         Do not write report.html [default: false]
     outputs : Value | None
         Which files to write, separated by commas: warp, inverse_warp, affine, composite, inverse_composite, warped (everything that is warped: images, probabilities, shapes), jacobian, or `all`; result.json is always written, and report.html unless `report=False` says otherwise [default: warp,inverse_warp,affine,warped]
+    config : PathLike | None
+        TOML file with options; those that are given beside it take precedence
+    dry_run : bool
+        Report what would be read and written and how much memory is needed, and stop there [default: false]
     device : Value | None
         Device to compute on [default: VOXALIGN_DEVICE, else auto]
     threads : int | None
@@ -826,9 +862,12 @@ def anatomy(
     Returns
     -------
     Result
-        The record, the verdict, and what is in the files.
+        The record, the verdict, and what is in the files; with `dry_run` a dict: `reads`, `writes`, `memory_bytes`, `free_bytes`.
     """
 
+@overload
+def atlas(*args: Any, dry_run: Literal[True], **options: Any) -> dict[str, Any]: ...
+@overload
 def atlas(
     images: PathLike | Sequence[Any] | None = None,
     *,
@@ -879,6 +918,9 @@ def atlas(
     stability: Value | None = None,
     cohorts: int | None = None,
     seed: int | None = None,
+    config: PathLike | None = None,
+    dry_run: Literal[False] = False,
+    gpus: int | None = None,
     device: Value | None = None,
     threads: int | None = None,
     progress: bool | Callable[[dict[str, Any]], object] | None = None,
@@ -983,6 +1025,12 @@ def atlas(
         Number of atlases to build for each number of subjects [default: 100]
     seed : int | None
         Random seed; the same seed chooses the same subjects [default: 0]
+    config : PathLike | None
+        TOML file with options; those that are given beside it take precedence
+    dry_run : bool
+        Report what would be read and written and how much memory is needed, and stop there [default: false]
+    gpus : int | None
+        GPUs per process [default: all those of its machine, shared among the processes there]
     device : Value | None
         Device to compute on [default: VOXALIGN_DEVICE, else auto]
     threads : int | None
@@ -993,9 +1041,12 @@ def atlas(
     Returns
     -------
     Result
-        The record, the verdict, and what is in the files.
+        The record, the verdict, and what is in the files; with `dry_run` a dict: `reads`, `writes`, `memory_bytes`, `free_bytes`.
     """
 
+@overload
+def drr(*args: Any, dry_run: Literal[True], **options: Any) -> dict[str, Any]: ...
+@overload
 def drr(
     ct: PathLike,
     *,
@@ -1032,6 +1083,8 @@ def drr(
     seed: Value | None = None,
     format: Value | None = None,
     report: bool = True,
+    config: PathLike | None = None,
+    dry_run: Literal[False] = False,
     device: Value | None = None,
     threads: int | None = None,
     progress: bool | Callable[[dict[str, Any]], object] | None = None,
@@ -1108,6 +1161,10 @@ def drr(
         Formats of the images, separated by commas: png, tiff, nifti, dicom [default: png,nifti]
     report : bool
         Do not write report.html [default: false]
+    config : PathLike | None
+        TOML file with options; those that are given beside it take precedence
+    dry_run : bool
+        Report what would be read and written and how much memory is needed, and stop there [default: false]
     device : Value | None
         Device to compute on [default: VOXALIGN_DEVICE, else auto]
     threads : int | None
@@ -1118,9 +1175,12 @@ def drr(
     Returns
     -------
     Result
-        The record, the verdict, and what is in the files.
+        The record, the verdict, and what is in the files; with `dry_run` a dict: `reads`, `writes`, `memory_bytes`, `free_bytes`.
     """
 
+@overload
+def pose(*args: Any, dry_run: Literal[True], **options: Any) -> dict[str, Any]: ...
+@overload
 def pose(
     ct: PathLike,
     xrays: PathLike | Sequence[Any] | None = None,
@@ -1174,6 +1234,8 @@ def pose(
     frame_type: Literal["u8", "u16", "f32"] | None = None,
     frame_range: Value | None = None,
     report: bool = True,
+    config: PathLike | None = None,
+    dry_run: Literal[False] = False,
     device: Value | None = None,
     threads: int | None = None,
     progress: bool | Callable[[dict[str, Any]], object] | None = None,
@@ -1284,6 +1346,10 @@ def pose(
         Largest motion of the CT between two frames, along and about each axis, mm and degrees; the track is lost beyond it [default: 10,10]
     report : bool
         Do not write report.html [default: false]
+    config : PathLike | None
+        TOML file with options; those that are given beside it take precedence
+    dry_run : bool
+        Report what would be read and written and how much memory is needed, and stop there [default: false]
     device : Value | None
         Device to compute on [default: VOXALIGN_DEVICE, else auto]
     threads : int | None
@@ -1294,9 +1360,12 @@ def pose(
     Returns
     -------
     Result
-        The record, the verdict, and what is in the files.
+        The record, the verdict, and what is in the files; with `dry_run` a dict: `reads`, `writes`, `memory_bytes`, `free_bytes`.
     """
 
+@overload
+def segment(*args: Any, dry_run: Literal[True], **options: Any) -> dict[str, Any]: ...
+@overload
 def segment(
     image: PathLike,
     *,
@@ -1335,6 +1404,8 @@ def segment(
     report: bool = True,
     volume: int | None = None,
     series: Value | None = None,
+    config: PathLike | None = None,
+    dry_run: Literal[False] = False,
     device: Value | None = None,
     threads: int | None = None,
     progress: bool | Callable[[dict[str, Any]], object] | None = None,
@@ -1415,6 +1486,10 @@ def segment(
         Which volume of an image with several, such as a 4D NIfTI file, counted from 0
     series : Value | None
         Which DICOM series of a folder with several: its UID, or its number in the list that `voxalign info FOLDER` shows
+    config : PathLike | None
+        TOML file with options; those that are given beside it take precedence
+    dry_run : bool
+        Report what would be read and written and how much memory is needed, and stop there [default: false]
     device : Value | None
         Device to compute on [default: VOXALIGN_DEVICE, else auto]
     threads : int | None
@@ -1425,9 +1500,12 @@ def segment(
     Returns
     -------
     Result
-        The record, the verdict, and what is in the files.
+        The record, the verdict, and what is in the files; with `dry_run` a dict: `reads`, `writes`, `memory_bytes`, `free_bytes`.
     """
 
+@overload
+def stack(*args: Any, dry_run: Literal[True], **options: Any) -> dict[str, Any]: ...
+@overload
 def stack(
     operation: Literal["mean", "max", "min", "variance", "product", "energy", "normalise", "smooth", "window-mean"],
     images: PathLike | Sequence[Any] | None = None,
@@ -1440,6 +1518,8 @@ def stack(
     range: Value | None = None,
     data_type: Value | None = None,
     reference: PathLike | None = None,
+    config: PathLike | None = None,
+    dry_run: Literal[False] = False,
     device: Value | None = None,
     threads: int | None = None,
     progress: bool | Callable[[dict[str, Any]], object] | None = None,
@@ -1468,6 +1548,10 @@ def stack(
         Type of the stored values: u8, i8, u16, i16, u32, i32, u64, i64, f32 or f64; not for energy [default: f32; for max and min that of the images, if all have the same one of at most 16 bits and none is scaled]
     reference : PathLike | None
         Image that is subtracted first, for energy
+    config : PathLike | None
+        TOML file with options; those that are given beside it take precedence
+    dry_run : bool
+        Report what would be read and written and how much memory is needed, and stop there [default: false]
     device : Value | None
         Device to compute on [default: VOXALIGN_DEVICE, else auto]
     threads : int | None
@@ -1478,9 +1562,12 @@ def stack(
     Returns
     -------
     Result
-        The record, the verdict, and what is in the files.
+        The record, the verdict, and what is in the files; with `dry_run` a dict: `reads`, `writes`, `memory_bytes`, `free_bytes`.
     """
 
+@overload
+def surface(*args: Any, dry_run: Literal[True], **options: Any) -> dict[str, Any]: ...
+@overload
 def surface(
     image: PathLike,
     *,
@@ -1501,6 +1588,8 @@ def surface(
     report: bool = False,
     volume: int | None = None,
     series: Value | None = None,
+    config: PathLike | None = None,
+    dry_run: Literal[False] = False,
     device: Value | None = None,
     threads: int | None = None,
     progress: bool | Callable[[dict[str, Any]], object] | None = None,
@@ -1545,6 +1634,10 @@ def surface(
         Which volume of an image with several, such as a 4D NIfTI file, counted from 0
     series : Value | None
         Which DICOM series of a folder with several: its UID, or its number in the list that `voxalign info FOLDER` shows
+    config : PathLike | None
+        TOML file with options; those that are given beside it take precedence
+    dry_run : bool
+        Report what would be read and written and how much memory is needed, and stop there [default: false]
     device : Value | None
         Device to compute on [default: VOXALIGN_DEVICE, else auto]
     threads : int | None
@@ -1555,7 +1648,7 @@ def surface(
     Returns
     -------
     Result
-        The record, the verdict, and what is in the files.
+        The record, the verdict, and what is in the files; with `dry_run` a dict: `reads`, `writes`, `memory_bytes`, `free_bytes`.
     """
 
 def apply(

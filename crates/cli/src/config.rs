@@ -166,7 +166,7 @@ where
         }
         let mut args: JobArgs<J> = serde_json::from_value(Value::Object(all))
             .map_err(|e| Failure::input(e.to_string()).at(format!("'{file}'")))?;
-        args.config = Some(path.to_owned());
+        args.file.config = Some(path.to_owned());
         let name = |key: &String| {
             (argument(key).map_or_else(|| key.replace('-', "_"), key_of), key.clone())
         };

@@ -5,6 +5,8 @@ mod allocator;
 mod args;
 mod commands;
 mod config;
+#[cfg(test)]
+mod descriptors;
 mod device;
 mod failure;
 mod interrupt;

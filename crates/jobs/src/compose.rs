@@ -33,7 +33,7 @@ pub struct Job {
     /// through the first -t, then the next
     #[cfg_attr(
         feature = "clap",
-        arg(short, long = "transform", value_name = "FILE", required = true)
+        arg(short, long = "transform", value_name = "FILE", num_args = 1.., required = true)
     )]
     #[serde(rename = "transform")]
     pub transforms: Vec<Link>,

@@ -61,6 +61,7 @@ mod plan;
 pub mod pose;
 pub mod projection;
 mod remedy;
+pub mod results;
 mod role;
 mod run;
 pub mod segment;

@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::listener::{Level, Listener};
 use crate::options::as_text;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 use std::thread::JoinHandle;
 use std::time::Instant;
 use voxalign_compute::comm::Team;
@@ -77,6 +78,27 @@ pub struct Running {
     /// Print every step
     #[cfg_attr(feature = "clap", arg(short, long, conflicts_with = "quiet"))]
     pub verbose: bool,
+}
+
+/// A file of options.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[serde(default)]
+pub struct ConfigFile {
+    /// TOML file with options; those that are given beside it take precedence
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE.toml"))]
+    #[serde(skip)]
+    pub config: Option<PathBuf>,
+}
+
+/// Whether a job is done, or only told what it would be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[serde(default)]
+pub struct DryRun {
+    /// Report what would be read and written and how much memory is needed, and stop there
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Running"))]
+    pub dry_run: bool,
 }
 
 /// A number of threads.

@@ -3,11 +3,22 @@
 use crate::error::{Error, Result};
 use crate::listener::Listener;
 use crate::machine::{Auto, Machine, MachineOptions, from_environment};
+use serde::{Deserialize, Serialize};
 use voxalign_compute::comm::{Communicator, Team};
 use voxalign_compute::cuda::{self, Cuda};
 use voxalign_compute::select::{AnyDevice, DeviceChoice};
 use voxalign_options::text;
 use voxalign_population::exchange::all_told;
+
+/// How many GPUs a process has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[serde(default)]
+pub struct TeamOptions {
+    /// GPUs per process [default: all those of its machine, shared among the processes there]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = from_one, help_heading = "Running"))]
+    pub gpus: Option<usize>,
+}
 
 /// A number of GPUs, 1 or more.
 ///

@@ -42,6 +42,41 @@ pub fn placeholder(argument: &Arg) -> String {
     names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" ")
 }
 
+/// What stands for paths.
+const PATHS: [&str; 16] = [
+    "FILE",
+    "IMAGE",
+    "DIR",
+    "LABELS",
+    "FIXED",
+    "MOVING",
+    "WARPED",
+    "OUT",
+    "IN",
+    "MESH",
+    "CT",
+    "XRAY",
+    "IMAGES",
+    "CHECKPOINT",
+    "A B",
+    "MESH|DIR",
+];
+
+/// Whether the values of an argument are paths.
+#[must_use]
+pub fn is_path(argument: &Arg) -> bool {
+    let of = placeholder(argument);
+    PATHS.contains(&&*of) || of.starts_with("FILE.") || of.ends_with(".toml")
+}
+
+/// Whether several values can be given to an argument.
+#[must_use]
+pub fn takes_several(argument: &Arg) -> bool {
+    is_repeated(argument)
+        || argument.get_value_delimiter().is_some()
+        || argument.get_num_args().is_some_and(|n| n.max_values() > 1)
+}
+
 /// Whether an argument is given once for each of several values.
 #[must_use]
 pub fn is_repeated(argument: &Arg) -> bool {

@@ -1,20 +1,22 @@
 //! Arguments of a call, as options of a job and what is in memory.
 
-use crate::declared::{Declared, Kind, Parameter};
+use crate::declared::{Declared, Kind, Parameter, Runs};
 use crate::image::Image;
 use crate::transform::Transform;
 use crate::work::Watcher;
-use crate::{error, json};
+use crate::{config, error, json};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use voxalign_jobs::machine::MachineOptions;
+use voxalign_jobs::machine::{DryRun, MachineOptions};
 use voxalign_jobs::options::from_json;
 use voxalign_jobs::pair::HeldImage;
+use voxalign_jobs::team::TeamOptions;
 use voxalign_options::Text;
 use voxalign_options::declared::{listed, rival};
 
@@ -36,6 +38,11 @@ pub(crate) struct Given {
     /// Transforms, where some of them are in memory.
     pub(crate) transforms: Option<Vec<Link>>,
     pub(crate) machine: MachineOptions,
+    pub(crate) team: TeamOptions,
+    /// The file of options that are not given by their names.
+    pub(crate) config: Option<PathBuf>,
+    /// Whether only what would be done is told.
+    pub(crate) dry_run: bool,
     pub(crate) watcher: Watcher,
 }
 
@@ -58,6 +65,9 @@ impl Given {
             images: BTreeMap::new(),
             transforms: None,
             machine: MachineOptions::default(),
+            team: TeamOptions::default(),
+            config: None,
+            dry_run: false,
             watcher: Watcher::of(progress)?,
         };
         let mut ids = Vec::new();
@@ -68,6 +78,15 @@ impl Given {
             ids.push(parameter.id.clone());
             given.take(declared, parameter, value)?;
         }
+        if let Some(Value::String(path)) = given.options.remove("config") {
+            let file = config::read(Path::new(&path), declared, &ids)?;
+            for note in &file.notes {
+                error::warn(args.py(), note)?;
+            }
+            ids.extend(file.ids);
+            given.options.extend(file.options);
+            given.config = Some(path.into());
+        }
         check_together(declared, &ids)?;
         for parameter in declared.parameters.iter().filter(|p| p.required) {
             if !ids.contains(&parameter.id) {
@@ -75,7 +94,13 @@ impl Given {
                 return Err(error::option(named(&parameter.name).and(missing)));
             }
         }
-        given.machine = given.machine()?;
+        given.machine = given.taken(&["device", "threads"])?;
+        // Of a job that has these among its own, they stay there.
+        if declared.runs == Runs::Team {
+            given.team = given.taken(&["gpus"])?;
+        }
+        let DryRun { dry_run } = given.taken(&["dry_run"])?;
+        given.dry_run = dry_run;
         Ok(given)
     }
 
@@ -136,15 +161,10 @@ impl Given {
         Ok(())
     }
 
-    /// The options of how it runs, which are taken out of those of the job.
-    fn machine(&mut self) -> PyResult<MachineOptions> {
-        let mut own = Map::new();
-        for name in ["device", "threads"] {
-            own.extend(self.options.remove(name).map(|value| (name.to_owned(), value)));
-        }
-        let options: MachineOptions =
-            from_json(Value::Object(own)).map_err(|e| error::of_options(&e))?;
-        Ok(options)
+    /// Options of how it runs, which are taken out of those of the job.
+    fn taken<T: Default + Serialize + DeserializeOwned>(&mut self, names: &[&str]) -> PyResult<T> {
+        let own = names.iter().filter_map(|&name| self.options.remove_entry(name)).collect();
+        from_json(Value::Object(own)).map_err(|e| error::of_options(&e))
     }
 
     /// The job of the options.
@@ -209,7 +229,7 @@ fn by_name<'py>(
 }
 
 /// That there is no such parameter, and the nearest one.
-fn unknown(declared: &Declared, name: &str) -> Text {
+pub(crate) fn unknown(declared: &Declared, name: &str) -> Text {
     let names = declared.shown().map(|p| &*p.name).chain(["progress"]);
     let nearest = names
         .map(|known| (strsim::jaro_winkler(name, known), known))

@@ -6,16 +6,21 @@ use crate::words::Typed;
 use clap::{Arg, Args, Command};
 use serde::Serialize;
 use serde_json::Value;
-use voxalign_jobs::machine::MachineOptions;
-use voxalign_options::declared::{is_repeated, key_of, placeholder, said, takes_values, values};
+use voxalign_jobs::machine::{ConfigFile, DryRun, MachineOptions};
+use voxalign_jobs::team::TeamOptions;
+use voxalign_options::declared::{
+    is_path, key_of, placeholder, said, takes_several, takes_values, values,
+};
 
 /// Which options a function has beside those of its job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Runs {
     /// On a device: `device` and `threads`.
-    OnDevice,
+    Device,
+    /// On several devices: `gpus` as well.
+    Team,
     /// On the host: `threads`.
-    OnHost,
+    Host,
 }
 
 /// A function.
@@ -27,6 +32,7 @@ pub(crate) struct Declared {
     /// What it gives back: a type, and what that is.
     pub(crate) gives: (&'static str, &'static str),
     pub(crate) parameters: Vec<Parameter>,
+    pub(crate) runs: Runs,
     /// The options as arguments of a command line, where it is declared which exclude each other.
     pub(crate) command: Command,
 }
@@ -71,26 +77,6 @@ pub(crate) enum Kind {
     Value,
 }
 
-/// Placeholders of paths at the command line.
-const PATHS: [&str; 16] = [
-    "FILE",
-    "IMAGE",
-    "DIR",
-    "LABELS",
-    "FIXED",
-    "MOVING",
-    "WARPED",
-    "OUT",
-    "IN",
-    "MESH",
-    "CT",
-    "XRAY",
-    "IMAGES",
-    "CHECKPOINT",
-    "A B",
-    "MESH|DIR",
-];
-
 /// What a job has, and what it is called with.
 pub(crate) struct Own {
     pub(crate) name: &'static str,
@@ -100,6 +86,8 @@ pub(crate) struct Own {
     pub(crate) images: &'static [&'static str],
     /// The parameters that may be transforms in memory.
     pub(crate) transforms: &'static [&'static str],
+    /// Whether it has `config`, and can tell what it would do: `dry_run`.
+    pub(crate) plans: bool,
     /// The parameter that comes first, where the command line has none by its place.
     pub(crate) first: Option<&'static str>,
 }
@@ -108,6 +96,12 @@ impl Declared {
     /// Of a job.
     pub(crate) fn of<J: Args + Default + Serialize>(own: &Own) -> Self {
         let mut command = J::augment_args(Command::new(own.name));
+        if own.plans {
+            command = DryRun::augment_args(ConfigFile::augment_args(command));
+        }
+        if own.runs == Runs::Team {
+            command = TeamOptions::augment_args(command);
+        }
         command = MachineOptions::augment_args(command);
         command.build();
         let known = serde_json::to_value(J::default()).unwrap_or_default();
@@ -116,7 +110,7 @@ impl Declared {
         let mut parameters: Vec<Parameter> = Vec::new();
         let is_own = |argument: &&Arg| match argument.get_id().as_str() {
             "help" | "version" => false,
-            "device" => own.runs == Runs::OnDevice,
+            "device" => own.runs != Runs::Host,
             _ => true,
         };
         for argument in command.get_arguments().filter(is_own) {
@@ -138,7 +132,7 @@ impl Declared {
         }
         parameters.sort_by_key(|p| !p.positional);
         let about = voxalign_jobs::about::of(own.name).unwrap_or_default();
-        Self { name: own.name, about, gives: own.gives, parameters, command }
+        Self { name: own.name, about, gives: own.gives, parameters, runs: own.runs, command }
     }
 
     /// The argument that a parameter is.
@@ -205,10 +199,7 @@ fn data_name(argument: &Arg, key: &str, known: &Value) -> String {
 
 fn kind_of(argument: &Arg) -> Kind {
     let (known, of) = (values(argument), placeholder(argument));
-    let several = is_repeated(argument)
-        || argument.get_value_delimiter().is_some()
-        || argument.get_num_args().is_some_and(|n| n.max_values() > 1);
-    let is_path = PATHS.contains(&&*of) || of.starts_with("FILE.") || of.ends_with(".toml");
+    let (several, is_path) = (takes_several(argument), is_path(argument));
     match () {
         () if !known.is_empty() && !several => Kind::Names(known),
         () if is_path && several => Kind::Paths,

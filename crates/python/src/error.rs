@@ -5,6 +5,7 @@ use pyo3::exceptions::{PyException, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::{PyErr, create_exception};
 use std::any::Any;
+use std::ffi::CString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use voxalign_jobs::Error;
 use voxalign_options::Text;
@@ -100,6 +101,12 @@ where
 /// A keyword argument that cannot be used.
 pub(crate) fn option(message: impl Into<Text>) -> PyErr {
     OptionError::new_err(spoken(&message.into()))
+}
+
+/// Warns of something that does no harm to the result.
+pub(crate) fn warn(py: Python<'_>, message: &str) -> PyResult<()> {
+    let text = CString::new(message.replace('\0', " ")).unwrap_or_default();
+    PyErr::warn(py, &py.get_type::<VoxalignWarning>(), &text, 1)
 }
 
 /// An input that cannot be used.

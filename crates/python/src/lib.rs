@@ -4,6 +4,7 @@
 //! is its record and its files. Nothing is computed or decided here.
 
 mod arguments;
+mod config;
 mod declared;
 mod error;
 mod functions;

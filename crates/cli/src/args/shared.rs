@@ -7,7 +7,7 @@ use crate::words::typed;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use voxalign_jobs::machine::{Auto, Machine, Running, thread_count};
+use voxalign_jobs::machine::{Auto, ConfigFile, DryRun, Machine, Running, thread_count};
 use voxalign_jobs::{Caller, invoked};
 
 /// How a command runs and what it says.
@@ -53,19 +53,18 @@ impl RunArgs {
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct JobArgs<J: Args> {
-    /// TOML file with options; those on the command line take precedence
-    #[arg(long, value_name = "FILE.toml")]
-    #[serde(skip)]
-    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) file: ConfigFile,
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) job: J,
     /// Print the record of the run, as in result.json, to standard output, and nothing else there
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
-    /// Report what would be read and written and how much memory is needed, and stop there
-    #[arg(long, help_heading = "Running")]
-    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) dry: DryRun,
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) run: RunArgs,

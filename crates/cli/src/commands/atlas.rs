@@ -9,7 +9,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use voxalign_jobs::Job as _;
 use voxalign_jobs::atlas::Job;
-use voxalign_jobs::team::{self, from_one};
+use voxalign_jobs::team::{self, TeamOptions};
 
 /// What `voxalign atlas --help` says at its end.
 pub(crate) const EXAMPLES: &str = "\
@@ -91,9 +91,9 @@ pub(crate) struct OnTeam {
     #[command(flatten)]
     #[serde(flatten)]
     job: Job,
-    /// GPUs per process [default: all those of its machine, shared among the processes there]
-    #[arg(long, value_name = "N", value_parser = from_one, help_heading = "Running")]
-    gpus: Option<usize>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    team: TeamOptions,
 }
 
 impl job::Of for OnTeam {
@@ -111,7 +111,7 @@ impl job::Of for OnTeam {
 /// Builds the atlas.
 pub(crate) fn run(args: AtlasArgs) -> Result<Outcome, Failure> {
     job::with(args, |args, caller, printer| {
-        let OnTeam { job, gpus } = &args.job;
+        let OnTeam { job, team: TeamOptions { gpus } } = &args.job;
         let machine = team::start(args.run.running.machine, *gpus, ranks::world()?, printer)?;
         device::start_threads(Some(machine.threads))?;
         device::keep(&machine);

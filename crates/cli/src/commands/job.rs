@@ -21,7 +21,9 @@ fn complete<J>(
 where
     J: Args + Default + Serialize + DeserializeOwned,
 {
-    let Some(path) = args.config.clone() else { return Ok((args, Origin::default(), Vec::new())) };
+    let Some(path) = args.file.config.clone() else {
+        return Ok((args, Origin::default(), Vec::new()));
+    };
     let typed = invoked::arguments();
     let Merged { args, origin, notes } = config::merged(&path, name, (&args, &typed), check)?;
     Ok((args, origin, notes))
@@ -74,8 +76,8 @@ pub(crate) fn with<A: Of>(
         if let Some(what) = job.missing() {
             return Err(missing(what, name));
         }
-        let (caller, printer) = (caller(name, args.config.as_ref()), args.run.printer());
-        if args.dry_run {
+        let (caller, printer) = (caller(name, args.file.config.as_ref()), args.run.printer());
+        if args.dry.dry_run {
             let plan = args.job.agreed(job.plan(&caller, &printer).map_err(Failure::from))?;
             return match args.job.tells_plan()? {
                 true => tables::plan(&plan, args.json),

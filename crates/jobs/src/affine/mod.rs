@@ -49,7 +49,7 @@ use voxalign_report::RunRecord;
 use voxalign_report::affine::{AffineReport, render};
 
 /// What each file is.
-const OUTPUTS: [Output; 5] = [
+pub(crate) const OUTPUTS: [Output; 5] = [
     Output::new("transform", TRANSFORM, Some(Product::Affine)),
     Output::new("transform_fsl", TRANSFORM_FSL, Some(Product::Affine)),
     Output::new("resampled", WARPED, Some(Product::Warped)),

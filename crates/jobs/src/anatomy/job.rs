@@ -15,6 +15,7 @@ use crate::machine::{Auto, Machine};
 use crate::options::{InitChoice, MatchingOptions, OutputOptions, Products, as_text, refuse};
 use crate::pair::MaskPaths;
 use crate::plan::{self, Plan};
+use crate::results::{ResultFile, of_outputs};
 use crate::run::{Caller, Done, Input, Output, Read, Role, Run};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -306,12 +307,27 @@ pub(super) fn files_of(matched: &[Matched]) -> Vec<Output> {
             all.push(Output::named("warped", warped(&m.name), product));
         } else {
             let [there, back] = carried_names(m);
-            all.push(Output::named("moving_on_fixed", there, product));
-            all.push(Output::named("fixed_on_moving", back, product));
+            all.push(Output::named(CARRIED[0], there, product));
+            all.push(Output::named(CARRIED[1], back, product));
         }
     }
     all
 }
+
+/// The same for pipelines.
+pub(crate) fn results() -> Vec<ResultFile> {
+    let mut all = of_outputs(&outputs(Some(warped("*"))));
+    for (role, about) in CARRIED.into_iter().zip([
+        "Moving surfaces, curves and points in the fixed world",
+        "Fixed surfaces, curves and points in the moving world",
+    ]) {
+        all.push(ResultFile::of(role, &format!("{role}/*"), about));
+    }
+    all
+}
+
+/// The folders of surfaces, curves and points that were carried.
+const CARRIED: [&str; 2] = ["moving_on_fixed", "fixed_on_moving"];
 
 /// The file of a moving image or probability on the fixed grid.
 pub(super) fn warped(name: &str) -> String {
@@ -332,7 +348,7 @@ pub(crate) fn extension(m: &Matched) -> &'static str {
 /// The files of a moving shape in the fixed world, and of a fixed one in the moving world.
 pub(super) fn carried_names(m: &Matched) -> [String; 2] {
     let extension = extension(m);
-    ["moving_on_fixed", "fixed_on_moving"].map(|folder| format!("{folder}/{}.{extension}", m.name))
+    CARRIED.map(|folder| format!("{folder}/{}.{extension}", m.name))
 }
 
 impl crate::Job for Job {

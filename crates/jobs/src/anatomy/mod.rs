@@ -29,7 +29,7 @@ mod subject;
 mod tables;
 mod task;
 
-pub(crate) use job::{extension, of_shapes_alone};
+pub(crate) use job::{extension, of_shapes_alone, results};
 pub(crate) use measures::{follows, marks_at, shape as shape_record};
 pub(crate) use subject::{Common, Subject, check_all, files_of, geometry, is_anatomy};
 pub(crate) use task::{write_list, write_mesh};

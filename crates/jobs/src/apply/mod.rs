@@ -58,7 +58,7 @@ pub struct Job {
     pub reference: Option<PathBuf>,
     /// A transform: FILE, or inverse:FILE (or ANTs' `[FILE,1]`) for its inverse; a fixed point goes
     /// through the first -t, then the next. Without any, an image is resampled as the headers say
-    #[cfg_attr(feature = "clap", arg(short, long = "transform", value_name = "FILE"))]
+    #[cfg_attr(feature = "clap", arg(short, long = "transform", value_name = "FILE", num_args = 1..))]
     #[serde(rename = "transform")]
     pub transforms: Vec<Link>,
     /// The inverse of the displacement field in the chain, such as ANTs' 1InverseWarp.nii.gz: used

@@ -33,6 +33,7 @@ use crate::list::{self, Entry};
 use crate::listener::{Listener, reading};
 use crate::machine::{Auto, Machine};
 use crate::plan::Plan;
+use crate::results::ResultFile;
 use crate::run::{Caller, Done};
 use job::One;
 use serde::{Deserialize, Serialize};
@@ -303,4 +304,13 @@ impl crate::Job for Job {
         };
         Ok(Done { record, folder: self.output.clone() })
     }
+}
+
+/// The files of all that is built, for pipelines.
+pub(crate) fn results() -> Vec<ResultFile> {
+    let mut all = outcome::results();
+    all.push(regress::results());
+    all.extend(stability::results());
+    all.extend([ResultFile::record(), ResultFile::report()]);
+    all
 }

@@ -7,6 +7,7 @@ use crate::listener::{Level, Quiet};
 use crate::machine::Machine;
 use crate::options::refuse;
 use crate::remedy::Speaker;
+use crate::results::ResultFile;
 use crate::run::{
     Clock, Done, RECORD, REPORT, check_outputs, conclude, nothing_more, record, written,
 };
@@ -30,6 +31,14 @@ use voxalign_report::{GridRecord, MiddleSlices, Provenance};
 
 const COHORTS: &str = "cohorts.csv";
 const SIZES: &str = "sizes.csv";
+
+/// The files of a test of how many images an atlas needs, for pipelines.
+pub(super) fn results() -> [ResultFile; 2] {
+    [
+        ResultFile::of("cohorts", COHORTS, "A row for each atlas of a cohort"),
+        ResultFile::of("sizes", SIZES, "A row for each size of cohorts"),
+    ]
+}
 /// Sizes of which the report has pictures.
 const PICTURES: usize = 6;
 

@@ -16,6 +16,7 @@ use crate::machine::Machine;
 use crate::options::{InitChoice, Product, Products};
 use crate::pair::{Pair, Views, outside, score_figures};
 use crate::remedy::Speaker;
+use crate::results::{ResultFile, of_outputs};
 use crate::run::{
     self, Clock, Done, Input, Output, RECORD, REPORT, Read, Run, TRANSFORM, TRANSFORM_FSL, WARPED,
 };
@@ -52,6 +53,11 @@ pub(crate) fn outputs(warped: Option<String>) -> Vec<Output> {
         Output::new("report", REPORT, None),
     ];
     fields.into_iter().chain(warped).chain(rest).collect()
+}
+
+/// The files of a deformation of images, for pipelines.
+pub(crate) fn results() -> Vec<ResultFile> {
+    of_outputs(&outputs(Some(WARPED.to_owned())))
 }
 
 /// The affine map that a deformation starts from, where it is not to be found.

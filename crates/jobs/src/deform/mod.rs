@@ -24,7 +24,7 @@ mod job;
 mod method;
 mod record;
 
-pub(crate) use course::{Carried, Course, Task, given, outputs};
+pub(crate) use course::{Carried, Course, Task, given, outputs, results};
 pub(crate) use deformer::Deformer;
 use fields::displacement;
 pub(crate) use fields::{Fields, field_files, write_chains};

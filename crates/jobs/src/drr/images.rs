@@ -4,13 +4,14 @@ use super::options::{Format, Projection, Simulation};
 use super::poses::Pose;
 use crate::error::{Error, Result};
 use crate::listener::{Listener, check};
-use crate::projection::{NamedView, short};
+use crate::projection::{NamedView, VIEWS, short};
+use crate::results::ResultFile;
 use crate::run::Clock;
 use crate::staged::Staged;
 use voxalign_compute::ops::raycast::{Along, Traversal};
 use voxalign_compute::select::AnyDevice;
 use voxalign_io::xray::{self, Series, Signal, XrayToWrite};
-use voxalign_options::text;
+use voxalign_options::{Choice as _, text};
 use voxalign_register::projection::Simulator;
 use voxalign_register::random::Random;
 use voxalign_report::drr::DrrImageRecord;
@@ -165,6 +166,23 @@ pub(super) fn name(view: &NamedView, number: usize, poses: usize) -> String {
         1 => view.name.clone(),
         _ => format!("{}_{number:04}", view.name),
     }
+}
+
+/// The files of a simulation, for pipelines.
+pub(crate) fn results() -> Vec<ResultFile> {
+    let of = |&format: &Format| {
+        let (role, about) = match format {
+            Format::Png => ("image_png", "The image of each view as PNG"),
+            Format::Tiff => ("image_tiff", "The image of each view as TIFF"),
+            Format::Nifti => ("image_nifti", "The image of each view as NIfTI"),
+            Format::Dicom => ("image_dicom", "The image of each view as DICOM"),
+        };
+        ResultFile::of(role, &file("*", format), about)
+    };
+    let views =
+        ResultFile::of("views", VIEWS, "The views, as simulations and poses take them").always();
+    let rest = [views, ResultFile::record(), ResultFile::report()];
+    Format::ALL.iter().map(of).chain(rest).collect()
 }
 
 /// The name of a file of an image.

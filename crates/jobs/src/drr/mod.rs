@@ -16,6 +16,7 @@ mod images;
 mod options;
 mod poses;
 
+pub(crate) use images::results;
 pub use options::{Detection, Format, Projection, Rays, Samples, Shown, Simulated, Simulation};
 pub use poses::{Motion, PoseChoice};
 

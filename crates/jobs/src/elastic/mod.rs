@@ -38,6 +38,7 @@ pub use measures::Measures;
 pub use mesh::{MeshOptions, USUAL_SPACING_MM, labelled};
 pub use sequence::{Begin, Tracked, Tracker};
 pub use state::{deformed, read_state};
+pub(crate) use task::results;
 
 use crate::deform;
 use crate::error::Result;

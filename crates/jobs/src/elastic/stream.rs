@@ -12,6 +12,7 @@ use crate::machine::Machine;
 use crate::options::refuse;
 use crate::pair::odd;
 use crate::remedy::Speaker;
+use crate::results::ResultFile;
 use crate::run::{
     Caller, Clock, Done, Input, Output, RECORD, REPORT, Read, Role, Run, conclude, inputs,
     nothing_more, record,
@@ -37,6 +38,14 @@ const STREAM: &str = "stream.json";
 /// The folder of a frame, counted from 1.
 fn folder_of(frame: usize) -> String {
     format!("frame_{frame:03}")
+}
+
+/// The files of a sequence, for pipelines; those of frames are in folders.
+pub(super) fn results() -> [ResultFile; 2] {
+    [
+        ResultFile::of("frames", TABLE, "A line for each frame of a sequence"),
+        ResultFile::of("stream", STREAM, "The record of a sequence"),
+    ]
 }
 
 /// What is alike in all frames.

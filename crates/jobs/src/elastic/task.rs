@@ -4,15 +4,18 @@ use super::job::Job;
 use super::measures::Measures;
 use super::sequence::{Attempt, Begin, Rank};
 use super::state::deformed;
+use super::stream;
 use crate::deform::{Carried, Task, outputs};
 use crate::error::Result;
 use crate::machine::Machine;
 use crate::options::Product;
 use crate::pair::Views;
 use crate::remedy::Speaker;
+use crate::results::{ResultFile, of_outputs};
 use crate::run::{self, Input, Output, Run, WARPED};
 use crate::staged::Staged;
 use serde_json::{Value, json};
+use std::fmt::Display;
 use std::path::Path;
 use voxalign_elasticity::State;
 use voxalign_image::Affine;
@@ -40,8 +43,19 @@ pub(super) fn files_of() -> Vec<Output> {
     all
 }
 
+/// The same for pipelines, with those of sequences and slices.
+pub(crate) fn results() -> Vec<ResultFile> {
+    let mut all = of_outputs(&files_of());
+    // A sequence has a record of its own.
+    all.iter_mut().for_each(|file| file.always = false);
+    let about = "What the volume shows at the pixels of each slice";
+    all.push(ResultFile::of("resampled_slice", &warped_slice("*"), about));
+    all.extend(stream::results());
+    all
+}
+
 /// What a volume shows at the pixels of a slice, counted from 1.
-pub(super) fn warped_slice(number: usize) -> String {
+pub(super) fn warped_slice(number: impl Display) -> String {
     format!("warped_slice_{number}.nii.gz")
 }
 

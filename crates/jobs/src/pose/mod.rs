@@ -18,6 +18,7 @@
 
 mod advice;
 mod border;
+mod files;
 mod input;
 mod options;
 mod seen;
@@ -26,6 +27,7 @@ mod start;
 mod targets;
 mod track;
 
+pub(crate) use files::results;
 pub use input::XrayInput;
 pub use options::{Method, Pixels};
 pub use start::{PoseInit, Start, StartOptions};

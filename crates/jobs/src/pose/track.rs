@@ -34,7 +34,7 @@ use voxalign_report::xray::{ViewRecord, XrayPicture};
 use voxalign_report::{GridRecord, RunRecord};
 
 /// The table of poses.
-const TRACK: &str = "track.csv";
+pub(super) const TRACK: &str = "track.csv";
 /// How long the next frame is waited for before somebody may stop it.
 const PATIENCE: Duration = Duration::from_millis(50);
 

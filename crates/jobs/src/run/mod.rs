@@ -48,6 +48,21 @@ impl Output {
         Self { role, name: Cow::Owned(name), product }
     }
 
+    /// What it is, for the record.
+    pub(crate) fn role(&self) -> &'static str {
+        self.role
+    }
+
+    /// Its name in the folder.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What has to be asked for to get it.
+    pub(crate) fn product(&self) -> Option<Product> {
+        self.product
+    }
+
     /// The same in a folder among the results.
     pub(crate) fn within(self, folder: &str) -> Self {
         Self { name: Cow::Owned(format!("{folder}/{}", self.name)), ..self }

@@ -41,6 +41,7 @@ use crate::listener::{Level, Listener, check};
 use crate::machine::{Auto, Machine};
 use crate::plan::{self, Plan};
 use crate::remedy::Speaker;
+use crate::results::ResultFile;
 use crate::run::{
     Caller, Done, Input, RECORD, REPORT, Read, Role, check_outputs, check_written, conclude,
     inputs, nothing_more, record, written,
@@ -176,6 +177,20 @@ impl Job {
 fn surface_name(label: i32, regions: usize, flat: bool) -> String {
     let (name, ending) = if flat { ("outline", "vtk") } else { ("surface", "gii") };
     if regions == 2 { format!("{name}.{ending}") } else { format!("{name}_{label}.{ending}") }
+}
+
+/// The files of a segmentation, for pipelines.
+pub(crate) fn results() -> Vec<ResultFile> {
+    vec![
+        ResultFile::of("labels", LABELS, "The regions").always(),
+        ResultFile::of("label_names", NAMES, "Their names and colours, for ITK-SNAP").always(),
+        ResultFile::of("segmentation", SEGMENTATION, "The regions for 3D Slicer").always(),
+        ResultFile::of("evolution", EVOLUTION, "The fronts as they move").always(),
+        ResultFile::of("surface", "surface*.gii", "The surface of each region"),
+        ResultFile::of("outline", "outline*.vtk", "The outline of each region, in the plane"),
+        ResultFile::record(),
+        ResultFile::report(),
+    ]
 }
 
 /// Names of the regions, and colours.

@@ -5,6 +5,7 @@ mod names;
 mod options;
 mod work;
 
+pub(crate) use names::results;
 pub use options::{Operands, Operation, Options};
 
 use crate::error::{Error, Result};

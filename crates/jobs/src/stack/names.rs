@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::files;
+use crate::results::{RECORDED, ResultFile};
 use crate::run::RECORD;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,16 @@ pub(super) fn beside(output: &Path) -> PathBuf {
     let mut name = output.file_name().unwrap_or_default().to_owned();
     name.push(".json");
     output.with_file_name(name)
+}
+
+/// The files of an operator, for pipelines: one with its record beside it, or a folder.
+pub(crate) fn results() -> Vec<ResultFile> {
+    vec![
+        ResultFile::beside("result", "", "The image or the table, or the folder of images")
+            .always(),
+        ResultFile::beside("record", ".json", RECORDED),
+        ResultFile::of("image", "*.nii.gz", "The result of each image, where that is a folder"),
+    ]
 }
 
 /// Checks that the results have names of their own, and none that of an input.

@@ -31,6 +31,7 @@ use crate::listener::{Listener, check};
 use crate::machine::{Auto, Machine};
 use crate::plan::{self, Plan};
 use crate::remedy::Speaker;
+use crate::results::{RECORDED, REPORTED, ResultFile};
 use crate::run::{Caller, Clock, Done, Input, Role, conclude, inputs, nothing_more, record};
 use crate::staged::Staged;
 use judge::Shaped;
@@ -280,6 +281,15 @@ fn beside(output: &Path, ending: &str) -> PathBuf {
     name.push(".");
     name.push(ending);
     output.with_file_name(name)
+}
+
+/// The files of a surface, for pipelines: one with its record beside it, or a folder.
+pub(crate) fn results() -> Vec<ResultFile> {
+    vec![
+        ResultFile::beside("surface", "", "The surface, or the folder of surfaces").always(),
+        ResultFile::beside("record", ".json", RECORDED),
+        ResultFile::beside("report", ".html", REPORTED),
+    ]
 }
 
 impl crate::Job for Job {

@@ -7,6 +7,9 @@ use std::fmt::Write as _;
 const PROGRESS: &str = "True for a bar, or a function that is called with a dict for each step: its `kind` is `stage`, \
                         `step`, `end`, `frame` or `line`";
 
+/// By which a job tells what it would do.
+const DRY_RUN: &str = "dry_run";
+
 impl Parameter {
     /// The default as it is written in a signature.
     fn written(&self) -> &'static str {
@@ -37,6 +40,9 @@ impl Parameter {
 
     /// What stands in a list of parameters; with types in stubs.
     fn listed(&self, with_type: bool) -> String {
+        if with_type && self.name == DRY_RUN {
+            return format!("{DRY_RUN}: Literal[False] = False");
+        }
         match (with_type, self.required) {
             (false, true) => self.name.clone(),
             (false, false) => format!("{}={}", self.name, self.written()),
@@ -95,11 +101,19 @@ impl Declared {
             })
             .collect();
         let text = text.join("\n").trim_start().to_owned();
-        format!(
+        let whole = format!(
             "def {}(\n{}) -> {}:\n    r\"\"\"{text}\n    \"\"\"\n",
             self.name,
             parameters.concat(),
             self.gives.0
-        )
+        );
+        match self.named(DRY_RUN) {
+            None => whole,
+            Some(_) => format!(
+                "@overload\ndef {}(*args: Any, {DRY_RUN}: Literal[True], **options: Any) -> dict[str, Any]: ...\n\
+                 @overload\n{whole}",
+                self.name
+            ),
+        }
     }
 }

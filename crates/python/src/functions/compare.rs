@@ -22,7 +22,7 @@ use voxalign_register::compare::{OverlapRule, compare_images, compare_labels};
 /// What is declared.
 pub(super) const OWN: Own = Own {
     name: "compare",
-    runs: Runs::OnHost,
+    runs: Runs::Host,
     gives: ("dict[str, Any]", "The scores, of each kind that was compared."),
     images: &["fixed", "warped", "mask"],
     transforms: &["transforms"],

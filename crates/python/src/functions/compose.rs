@@ -18,7 +18,7 @@ use voxalign_options::text;
 /// What is declared.
 pub(super) const OWN: Own = Own {
     name: "compose",
-    runs: Runs::OnHost,
+    runs: Runs::Host,
     gives: (
         "Transform | dict[str, Any]",
         "The composition; where it is written to `output`, whether it is one matrix.",

@@ -10,7 +10,7 @@ use serde::Serialize;
 use voxalign_jobs::convert::Job;
 
 /// What is declared.
-pub(super) const OWN: Own = Own { name: "convert", runs: Runs::OnHost, gives: FACTS, ..JOB };
+pub(super) const OWN: Own = Own { name: "convert", runs: Runs::Host, gives: FACTS, ..JOB };
 
 /// Converts a file.
 pub(super) fn call(py: Python<'_>, given: Given) -> PyResult<Py<PyAny>> {

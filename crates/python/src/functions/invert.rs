@@ -18,7 +18,7 @@ use voxalign_options::text;
 /// What is declared.
 pub(super) const OWN: Own = Own {
     name: "invert",
-    runs: Runs::OnHost,
+    runs: Runs::Host,
     gives: (
         "Transform | dict[str, Any]",
         "The inverse; where it is written to `output`, how exact it is.",

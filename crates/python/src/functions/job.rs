@@ -2,27 +2,31 @@
 
 use super::caller;
 use crate::arguments::Given;
-use crate::error;
 use crate::result::{Found, Result};
 use crate::work::{Failure, run};
+use crate::{error, json};
 use pyo3::prelude::*;
 use serde_json::Value;
 use tempfile::TempDir;
-use voxalign_jobs::Job;
 use voxalign_jobs::machine::Machine;
+use voxalign_jobs::{Error, Job};
+use voxalign_options::text;
 
 /// Does a job of files.
 pub(super) fn call<J: Job + Send + 'static>(
     py: Python<'_>,
     mut given: Given,
 ) -> PyResult<Py<PyAny>> {
+    if given.dry_run {
+        return planned::<J>(py, &given);
+    }
     let kept = kept(&mut given)?;
     let (job, machine) = (given.job::<J>()?, given.machine);
     if let Some(what) = job.missing() {
         return Err(error::option(format!("{what} is missing; give it by its name")));
     }
+    let caller = caller(J::NAME, &given);
     let found = run(py, machine.threads, &given.watcher, move |teller| {
-        let caller = caller(J::NAME);
         job.check_options().map_err(Failure::Options)?;
         job.check(&caller, teller)?;
         let starting = Machine::starting(machine, J::AUTO).map_err(Failure::Device)?;
@@ -32,6 +36,27 @@ pub(super) fn call<J: Job + Send + 'static>(
         Ok(Found::of(&job.find(&machine, inputs, &caller, teller)?))
     })?;
     Ok(Py::new(py, Result::new(found, kept)?)?.into_any())
+}
+
+/// Tells what a job of files would read and write, and how much memory it would need.
+pub(super) fn planned<J: Job + Send + 'static>(
+    py: Python<'_>,
+    given: &Given,
+) -> PyResult<Py<PyAny>> {
+    if given.is_in_memory() {
+        return Err(error::option(text!("`dry_run` is for inputs that are files; leave it out")));
+    }
+    let job = given.job::<J>()?;
+    if let Some(what) = job.missing() {
+        return Err(error::option(format!("{what} is missing; give it by its name")));
+    }
+    let caller = caller(J::NAME, given);
+    let plan = run(py, given.machine.threads, &given.watcher, move |teller| {
+        job.check_options().map_err(Failure::Options)?;
+        let plan = job.plan(&caller, teller)?;
+        serde_json::to_value(plan).map_err(|e| Error::Internal(e.to_string()).into())
+    })?;
+    Ok(json::to_python(py, &plan)?.unbind())
 }
 
 /// A folder for the results where none is given, which goes with them.

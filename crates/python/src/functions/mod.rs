@@ -9,6 +9,7 @@ mod invert;
 mod job;
 mod pair;
 mod sequence;
+mod team;
 
 use crate::arguments::Given;
 use crate::declared::{Declared, Own, Runs};
@@ -31,7 +32,10 @@ const PAIR: &[&str] =
     &["fixed", "moving", "fixed_mask", "moving_mask", "fixed_labels", "moving_labels"];
 
 /// What every job gives back.
-const RESULT: (&str, &str) = ("Result", "The record, the verdict, and what is in the files.");
+const RESULT: (&str, &str) = (
+    "Result",
+    "The record, the verdict, and what is in the files; with `dry_run` a dict: `reads`, `writes`, `memory_bytes`, `free_bytes`.",
+);
 
 /// What is written and not given back.
 const FACTS: (&str, &str) = ("dict[str, Any]", "What was written.");
@@ -39,11 +43,12 @@ const FACTS: (&str, &str) = ("dict[str, Any]", "What was written.");
 /// A job of files.
 const JOB: Own = Own {
     name: "",
-    runs: Runs::OnDevice,
+    runs: Runs::Device,
     gives: RESULT,
     images: &[],
     transforms: &[],
     first: None,
+    plans: false,
 };
 
 macro_rules! functions {
@@ -54,14 +59,14 @@ macro_rules! functions {
 
 /// All of them.
 pub(crate) fn all() -> Vec<Function> {
-    let of = |name: &'static str| Own { name, ..JOB };
-    let pair = |name: &'static str| Own { name, images: PAIR, ..JOB };
+    let of = |name: &'static str| Own { name, plans: true, ..JOB };
+    let pair = |name: &'static str| Own { images: PAIR, ..of(name) };
     functions! {
-        affine::Job, pair::call::<affine::Job>, pair("affine");
+        affine::Job, team::affine, pair("affine");
         deform::Job, pair::call::<deform::Job>, pair("deform");
         elastic::Job, sequence::elastic, pair("elastic");
         anatomy::Job, job::call::<anatomy::Job>, of("anatomy");
-        atlas::Job, job::call::<atlas::Job>, of("atlas");
+        atlas::Job, team::atlas, Own { runs: Runs::Team, ..of("atlas") };
         drr::Job, job::call::<drr::Job>, of("drr");
         pose::Job, sequence::pose, of("pose");
         segment::Job, job::call::<segment::Job>, of("segment");
@@ -97,6 +102,11 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// Who runs a job: a function of Python, in whose words options are said.
-pub(crate) fn caller(name: &str) -> Caller {
-    Caller { program: format!("voxalign.{name}"), words: crate::words::spoken, ..Caller::default() }
+pub(crate) fn caller(name: &str, given: &Given) -> Caller {
+    Caller {
+        program: format!("voxalign.{name}"),
+        config: given.config.clone(),
+        words: crate::words::spoken,
+        ..Caller::default()
+    }
 }

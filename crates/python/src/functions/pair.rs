@@ -18,14 +18,14 @@ pub(super) fn call<J: OfPair + Send + 'static>(
     py: Python<'_>,
     mut given: Given,
 ) -> PyResult<Py<PyAny>> {
-    if !given.is_in_memory() {
+    if given.dry_run || !given.is_in_memory() {
         return job::call::<J>(py, given);
     }
     let held = held(&mut given)?;
     let kept = job::kept(&mut given)?;
     let (job, machine) = (given.job::<J>()?, given.machine);
+    let caller = caller(J::NAME, &given);
     let found = run(py, machine.threads, &given.watcher, move |teller| {
-        let caller = caller(J::NAME);
         job.check_options().map_err(Failure::Options)?;
         job.check(&caller, teller)?;
         let starting = Machine::starting(machine, J::AUTO).map_err(Failure::Device)?;

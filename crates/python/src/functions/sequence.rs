@@ -60,7 +60,7 @@ pub(super) fn call<J: Sequence + Send + 'static>(
     mut given: Given,
     single: fn(Python<'_>, Given) -> PyResult<Py<PyAny>>,
 ) -> PyResult<Py<PyAny>> {
-    if given.is_in_memory() || !given.job::<J>()?.is_one() {
+    if given.dry_run || given.is_in_memory() || !given.job::<J>()?.is_one() {
         return single(py, given);
     }
     let kept = job::kept(&mut given)?;
@@ -68,8 +68,8 @@ pub(super) fn call<J: Sequence + Send + 'static>(
     if let Some(what) = job.missing() {
         return Err(error::option(format!("{what} is missing; give it by its name")));
     }
+    let caller = caller(J::NAME, &given);
     let found = run(py, machine.threads, &given.watcher, move |teller| {
-        let caller = caller(J::NAME);
         job.check_options().map_err(Failure::Options)?;
         job.check(&caller, teller)?;
         let machine = Machine::start(machine, J::AUTO).map_err(Failure::Device)?;

@@ -1,7 +1,7 @@
 # Written from the declaration of the options: see crates/python/src/stubs.rs.
 from pathlib import Path
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, final
+from typing import Any, Literal, final, overload
 
 import numpy as np
 import numpy.typing as npt

@@ -1,12 +1,11 @@
 //! Who is told how the work goes: warnings, and a callback.
 
 use super::teller::Told;
-use crate::error::{self, VoxalignWarning};
+use crate::error;
 use crate::json;
 use crate::words::spoken;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
-use std::ffi::CString;
 use voxalign_jobs::Level;
 
 /// Who is told how the work goes.
@@ -44,8 +43,7 @@ impl Watcher {
     /// Tells it, on the thread that asked for the work.
     pub(super) fn tell(&self, py: Python<'_>, told: &Told) -> PyResult<()> {
         if let Told::Line(Level::Warning, text) = told {
-            let text = CString::new(spoken(text).replace('\0', " ")).unwrap_or_default();
-            return PyErr::warn(py, &py.get_type::<VoxalignWarning>(), &text, 1);
+            return error::warn(py, &spoken(text));
         }
         let Some(callback) = &self.callback else { return Ok(()) };
         let message = PyDict::new(py);

@@ -5,6 +5,7 @@ pub(super) mod subjects;
 
 use crate::error::Result;
 use crate::files;
+use crate::results::ResultFile;
 use crate::staged::Staged;
 use subjects::dimensions;
 use voxalign_image::LabelMap;
@@ -33,6 +34,20 @@ const IMAGES: [(&str, &str); 6] = [
 /// The images of an atlas, of subjects with or without labels, with what they are.
 pub(super) fn images(labels: bool) -> impl Iterator<Item = (&'static str, &'static str)> {
     IMAGES.into_iter().filter(move |(_, name)| labels || *name != LABELS)
+}
+
+/// The files of atlases, for pipelines.
+pub(in crate::atlas) fn results() -> Vec<ResultFile> {
+    let about = |role: &str| match role {
+        "atlas" => "The template: the mean of the subjects in their mean shape",
+        "affine_mean" => "Their mean after affine alignment only",
+        "variance" => "The variance over the subjects",
+        "entropy" => "The entropy over the subjects at each voxel, bits",
+        "log_jacobian" => "The mean logarithm of the subjects' changes of volume",
+        _ => "The most frequent label",
+    };
+    let images = IMAGES.map(|(role, name)| ResultFile::of(role, name, about(role)));
+    images.into_iter().chain(subjects::results()).collect()
 }
 
 /// Writes the images of an atlas, with `folder` before their names.

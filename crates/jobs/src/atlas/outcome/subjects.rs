@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::files;
 use crate::list::Entry;
 use crate::remedy::Speaker;
+use crate::results::ResultFile;
 use crate::staged::Staged;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -35,6 +36,24 @@ pub(in crate::atlas) struct Subjects<'a, 's> {
 /// What is written for a subject, beside warped images of further channels.
 const FILES: [&str; 5] =
     ["warp.nii.gz", "inverse_warp.nii.gz", "affine.tfm", "warped.nii.gz", "jacobian.nii.gz"];
+
+/// The files of subjects, for pipelines.
+pub(super) fn results() -> [ResultFile; 5] {
+    let about = [
+        (
+            "subject_warp",
+            "Displacements from the grid of the atlas to each subject, before the affine part",
+        ),
+        ("subject_inverse_warp", "Their inverse"),
+        ("subject_transform", "The affine part, from the atlas to each subject"),
+        ("subject_resampled", "Each subject on the grid of the atlas"),
+        ("subject_jacobian", "The Jacobian determinant of the warp of each subject"),
+    ];
+    std::array::from_fn(|i| {
+        let (role, about) = about[i];
+        ResultFile::of(role, &format!("subjects/*/{}", FILES[i]), about)
+    })
+}
 
 /// Says that files which an older atlas left for subjects that this one has not are no part of it.
 pub(in crate::atlas) fn without_older(staged: &mut Staged<'_>, entries: &[Entry], writes: bool) {

@@ -14,6 +14,7 @@ use crate::machine::Machine;
 use crate::options::refuse;
 use crate::pair::label_names;
 use crate::remedy::Speaker;
+use crate::results::ResultFile;
 use crate::run::{
     Clock, Done, RECORD, REPORT, check_outputs, conclude, nothing_more, record, written,
 };
@@ -40,6 +41,11 @@ const CURVE: usize = 201;
 /// Labels whose volumes are shown where none are chosen.
 const LABELS: usize = 12;
 const VOLUMES: &str = "volumes.csv";
+
+/// The file that atlases along a covariate have, for pipelines; their images are in folders.
+pub(super) fn results() -> ResultFile {
+    ResultFile::of("volumes", VOLUMES, "Volumes of labels along the covariate")
+}
 
 /// Atlases along a covariate that are to be built.
 pub(super) struct Regression<'a> {
