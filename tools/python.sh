@@ -24,9 +24,13 @@ END
 test)
     shift
     venv=$target/python-tests
-    [ -x "$venv/bin/pytest" ] || {
+    # Those of python/pyproject.toml; ITK, ANTs, torch and jax, which are large, are tested where they are installed.
+    needed="numpy pytest hypothesis nibabel SimpleITK mypy matplotlib nbclient ipykernel"
+    [ "$(cat "$venv/needed" 2>/dev/null)" = "$needed" ] || {
         python3 -m venv "$venv"
-        "$venv/bin/pip" install -q --disable-pip-version-check numpy pytest hypothesis nibabel SimpleITK mypy
+        # shellcheck disable=SC2086
+        "$venv/bin/pip" install -q --disable-pip-version-check $needed
+        echo "$needed" >"$venv/needed"
     }
     VOXALIGN_PROGRAM=$target/debug/voxalign PYTHONPATH=python "$venv/bin/pytest" -q python/tests "$@"
     ;;
