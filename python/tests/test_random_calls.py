@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import inspect
 import os
+import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ import nibabel
 import numpy as np
 import pytest
 from conftest import OBLIQUE, blobs
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -57,16 +58,21 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     os.chdir(before)
 
 
-#: Names that options have, from the stubs.
-NAMES = sorted(
-    {
-        value.value
-        for node in ast.walk(ast.parse((Path(vx.__file__).parent / "_native.pyi").read_text()))
-        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == "Literal"
-        for value in ast.walk(node.slice)
-        if isinstance(value, ast.Constant)
-    }
-)
+STUBS = ast.parse((Path(vx.__file__).parent / "_native.pyi").read_text())
+#: What options take, by function and name.
+HINTS = {
+    node.name: {a.arg: ast.unparse(a.annotation) for a in [*node.args.args, *node.args.kwonlyargs] if a.annotation}
+    for node in STUBS.body
+    if isinstance(node, ast.FunctionDef)
+}
+
+
+def literals(hint: str) -> list[str]:
+    return re.findall(r"'([^']*)'", hint) if "Literal" in hint else []
+
+
+#: Names that options have.
+NAMES = sorted({name for hints in HINTS.values() for hint in hints.values() for name in literals(hint)})
 FILES = ["a.nii", "labels.nii", "a.tfm", "a.csv", "empty.nii", "nowhere.nii", ".", "inverse:a.tfm", "", "\0"]
 IMAGES = [vx.Image(blobs((7, 6, 5), shift), OBLIQUE) for shift in (0.0, 1.0)]
 PLANES = [vx.Image(blobs((9, 8)), np.eye(4)), vx.Image(np.ones((4, 4, 4)), np.eye(4)), vx.Image(np.full((3, 3, 3), np.nan), np.eye(4))]
@@ -90,6 +96,27 @@ THINGS = st.one_of(
     st.dictionaries(st.text(max_size=2), st.integers(), max_size=2),
 )
 VALUES = st.one_of(SIMPLE, SIMPLE, THINGS, st.lists(st.one_of(SIMPLE, THINGS), max_size=4), st.tuples(SIMPLE, SIMPLE))
+
+
+
+def fitting(function: str, option: str) -> st.SearchStrategy[Any]:
+    """Values of the type of an option, most of which it takes."""
+    hint = HINTS[function].get(option, "")
+    if names := literals(hint):
+        return st.sampled_from(names)
+    if hint.startswith("int"):
+        return st.integers(0, 20)
+    if hint.startswith("bool"):
+        return st.booleans()
+    if hint.startswith("ImageLike"):
+        return st.sampled_from([*IMAGES, *PLANES, "a.nii", "labels.nii"])
+    if hint.startswith("TransformLike"):
+        return st.sampled_from(["a.tfm", "inverse:a.tfm", vx.Transform(np.eye(4)), [vx.Transform(np.eye(4)), "a.tfm"]])
+    if hint.startswith("PathLike"):
+        return st.sampled_from(FILES)
+    numbers = st.one_of(st.integers(0, 20), st.floats(0, 20), st.floats(0, 1))
+    return st.one_of(numbers, numbers, st.lists(numbers, min_size=1, max_size=3), st.sampled_from(["4x2", "4x2,2x1", "auto", "none", "cpu", "ap"]))
+
 
 FUNCTIONS = [
     "affine", "deform", "elastic", "anatomy", "atlas", "drr", "pose", "segment", "stack", "surface", "apply", "invert",
@@ -121,11 +148,14 @@ def attempt(call: Any, *arguments: Any, **named: Any) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", vx.VoxalignWarning)
-            return call(*arguments, **named)
+            found = call(*arguments, **named)
+        event("worked")
+        return found
     except vx.VoxalignError as e:
+        event(type(e).__name__)
         assert str(e) and "internal error" not in str(e), str(e)
-    except (TypeError, Enough):
-        pass
+    except (TypeError, Enough) as e:
+        event(type(e).__name__)
     return None
 
 
@@ -135,16 +165,19 @@ def test_functions(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(FUNCTIONS))
     function = getattr(vx, name)
     known = [*inspect.signature(function).parameters]
-    names = st.one_of(st.sampled_from(known), st.sampled_from(known), st.text(max_size=8))
-    options = data.draw(st.dictionaries(names, VALUES, max_size=5))
+    # Most calls are good but for a thing or two.
+    options: dict[str, Any] = dict(GOOD.get(name, {})) if data.draw(st.integers(0, 9)) else {}
+    for option in data.draw(st.lists(st.sampled_from(known), max_size=3)):
+        options[option] = data.draw(fitting(name, option) if data.draw(st.integers(0, 5)) else VALUES)
+    if not data.draw(st.integers(0, 19)):
+        options[data.draw(st.text(max_size=8))] = data.draw(VALUES)
     # Written where nothing else is; several devices and much memory are not for tests.
     for place in ("output", "work", "checkpoint", "scratch", "shared_scratch"):
         if isinstance(options.get(place), (str, Path)):
             options[place] = data.draw(st.sampled_from(["out", "out.nii", "out.tfm", "out.gii", "out.csv", "a.nii/out"]))
     if "progress" not in options and "progress" in known:
         options["progress"] = enough
-    needed = GOOD.get(name, {}) if data.draw(st.booleans()) else {}
-    attempt(function, **needed | options)
+    attempt(function, **options)
 
 
 @calls(30, 1500)
@@ -153,7 +186,12 @@ def test_places(data: st.DataObject) -> None:
     attempt(getattr(vx, data.draw(st.sampled_from(FUNCTIONS))), *data.draw(st.lists(VALUES, max_size=3)), progress=enough)
 
 
+MATRICES = st.tuples(arrays.arrays(np.float64, (3, 4), elements=st.floats(-9, 9)), st.floats(0.1, 3)).map(
+    lambda both: np.vstack([both[0] + both[1] * np.eye(3, 4), [0, 0, 0, 1]])
+)
 AFFINES = st.one_of(
+    MATRICES,
+    MATRICES,
     VALUES,
     arrays.arrays(np.float64, (4, 4), elements=st.floats(-1e3, 1e3)),
     arrays.arrays(np.float64, arrays.array_shapes(max_dims=3, max_side=4)),
@@ -161,6 +199,8 @@ AFFINES = st.one_of(
 )
 ARRAYS = st.one_of(
     VALUES,
+    arrays.arrays(arrays.floating_dtypes(), arrays.array_shapes(max_dims=3, max_side=4)),
+    arrays.arrays(arrays.integer_dtypes(), arrays.array_shapes(max_dims=3, max_side=4)),
     arrays.arrays(
         st.one_of(arrays.scalar_dtypes(), arrays.array_dtypes()), arrays.array_shapes(min_dims=0, max_dims=5, min_side=0, max_side=4)
     ),
@@ -179,7 +219,7 @@ def test_images(values: Any, affine: Any) -> None:
 
 
 @calls(15, 500)
-@given(affine=AFFINES, points=st.one_of(ARRAYS, arrays.arrays(np.float64, (5, 3))), other=VALUES, threads=VALUES)
+@given(affine=MATRICES, points=st.one_of(ARRAYS, arrays.arrays(np.float64, (5, 3))), other=VALUES, threads=VALUES)
 def test_transforms(affine: Any, points: Any, other: Any, threads: Any) -> None:
     transform = attempt(vx.Transform, affine)
     assume(isinstance(transform, vx.Transform))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from typing import Any
+from importlib import import_module
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from ._native import Image, InputError, Transform, VoxalignError, read
+from ._native import Image, InputError, OptionError, Transform, VoxalignError, read
 
 #: From LPS, the world of ITK, to RAS, and back.
 _LPS = np.array([-1.0, -1.0, 1.0])
@@ -50,7 +51,7 @@ def image(source: Any, affine: npt.ArrayLike | None = None) -> Image:
     if isinstance(source, Image):
         return source
     if isinstance(source, (str, os.PathLike)):
-        return read(source)
+        return read(cast("str | os.PathLike[str]", source))
     if _is_nibabel(source):
         return _of_nibabel(source)
     if _is_sitk(source):
@@ -176,8 +177,7 @@ def to_nibabel(source: Image) -> Any:
 
 def to_sitk(source: Image) -> Any:
     """An image of SimpleITK: LPS."""
-    import SimpleITK
-
+    SimpleITK: Any = import_module("SimpleITK")
     direction, spacing, origin, n = _to_lps(source)
     made = SimpleITK.GetImageFromArray(_values(source, n).T)
     made.SetDirection(direction.ravel().tolist())
@@ -188,8 +188,7 @@ def to_sitk(source: Image) -> Any:
 
 def to_itk(source: Image) -> Any:
     """An image of ITK: LPS."""
-    import itk
-
+    itk: Any = import_module("itk")
     direction, spacing, origin, n = _to_lps(source)
     made = itk.image_from_array(_values(source, n).T)
     made.SetDirection(direction)
@@ -200,27 +199,34 @@ def to_itk(source: Image) -> Any:
 
 def to_ants(source: Image) -> Any:
     """An image of ANTs: LPS."""
-    import ants
-
+    ants: Any = import_module("ants")
     direction, spacing, origin, n = _to_lps(source)
     return ants.from_numpy(_values(source, n), origin=origin, spacing=spacing, direction=direction)
 
 
-def transform_to_sitk(source: Transform) -> Any:
+def transform_to_sitk(source: Transform, dimensions: int | None = None) -> Any:
     """A transform of SimpleITK: LPS, from fixed to moving points."""
-    import SimpleITK
-
+    SimpleITK: Any = import_module("SimpleITK")
+    if dimensions not in (None, 2, 3):
+        raise OptionError(f"`dimensions` is {dimensions}; give 2 or 3")
     affine = source.affine
     if affine is not None:
-        made = SimpleITK.AffineTransform(3)
-        made.SetMatrix((affine[:3, :3] * np.outer(_LPS, _LPS) + 0.0).ravel().tolist())
-        made.SetTranslation((affine[:3, 3] * _LPS + 0.0).tolist())
+        n = dimensions or 3
+        if n == 2 and (affine[2].tolist() != [0, 0, 1, 0] or affine[:2, 2].any()):
+            raise InputError("the transform leaves the plane of x and y; give `dimensions=3`")
+        flip = _LPS[:n]
+        made = SimpleITK.AffineTransform(n)
+        made.SetMatrix((affine[:n, :n] * np.outer(flip, flip) + 0.0).ravel().tolist())
+        made.SetTranslation((affine[:n, 3] * flip + 0.0).tolist())
         return made
     # Fields have a file format in common, and no memory.
     with tempfile.TemporaryDirectory(prefix="voxalign-") as folder:
         path = os.path.join(folder, "transform.h5")
         source.save(path)
-        return SimpleITK.ReadTransform(path)
+        made = SimpleITK.ReadTransform(path)
+    if dimensions not in (None, made.GetDimension()):
+        raise InputError(f"the displacement field has {made.GetDimension()} dimensions; leave `dimensions` out")
+    return made
 
 
 def parts(values: Any, affine: Any) -> tuple[npt.NDArray[Any], tuple[int, ...], list[float]]:
@@ -250,10 +256,7 @@ def _array(values: Any) -> npt.NDArray[Any]:
             "(`fixed_mask`, `moving_mask`)"
         )
     try:
-        if isinstance(values, np.ndarray) or not hasattr(values, "__dlpack__"):
-            array = np.asarray(values)
-        else:
-            array = _of_dlpack(values)
+        array: npt.NDArray[Any] = _of_dlpack(values) if _is_lent(values) else np.asarray(values)
     except MemoryError:
         raise
     except Exception as e:
@@ -262,6 +265,10 @@ def _array(values: Any) -> npt.NDArray[Any]:
     if array.dtype.kind not in "biuf":
         raise InputError(f"the values are of the type {array.dtype}, which are no numbers of an image; give numbers, as by astype")
     return array
+
+
+def _is_lent(values: Any) -> bool:
+    return hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray)
 
 
 def _of_dlpack(values: Any) -> npt.NDArray[Any]:

@@ -225,8 +225,24 @@ impl Transform {
 
     /// The same as a transform of SimpleITK, which has to be installed: LPS, from fixed to moving points, as its
     /// resampling takes it.
-    fn to_sitk<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("voxalign._foreign")?.getattr("transform_to_sitk")?.call1((slf,))
+    ///
+    /// Parameters
+    /// ----------
+    /// dimensions : int
+    ///     2 for images of the plane, or 3 [default: those of a displacement field; of a matrix alone 3].
+    ///
+    /// Raises
+    /// ------
+    /// InputError
+    ///     A transform that leaves the plane, where two dimensions are asked for, or a field of others.
+    #[pyo3(signature = (*, dimensions=None))]
+    fn to_sitk<'py>(
+        slf: &Bound<'py, Self>,
+        dimensions: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let n = json::whole("dimensions", dimensions, "give 2 or 3")?;
+        let foreign = slf.py().import("voxalign._foreign")?;
+        foreign.getattr("transform_to_sitk")?.call1((slf, n))
     }
 
     fn __repr__(&self) -> String {

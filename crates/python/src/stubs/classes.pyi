@@ -209,9 +209,19 @@ class Transform:
             A name of no format, a transform that the format cannot hold, or a place that cannot be written to.
         """
 
-    def to_sitk(self) -> Any:
+    def to_sitk(self, *, dimensions: int | None = None) -> Any:
         """The same as a transform of SimpleITK, which has to be installed: LPS, from fixed to moving points, as its
         resampling takes it.
+
+        Parameters
+        ----------
+        dimensions : int
+            2 for images of the plane, or 3 [default: those of a displacement field; of a matrix alone 3].
+
+        Raises
+        ------
+        InputError
+            A transform that leaves the plane, where two dimensions are asked for, or a field of others.
         """
 
 @final
