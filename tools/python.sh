@@ -24,9 +24,13 @@ END
 test)
     shift
     venv=$target/python-tests
-    [ -x "$venv/bin/pyright" ] || {
+    # Those of python/pyproject.toml; ITK, ANTs, torch and jax, which are large, are tested where they are installed.
+    needed="numpy pytest hypothesis nibabel SimpleITK mypy pyright[nodejs] matplotlib nbclient ipykernel"
+    [ "$(cat "$venv/needed" 2>/dev/null)" = "$needed" ] || {
         python3 -m venv "$venv"
-        "$venv/bin/pip" install -q --disable-pip-version-check numpy pytest hypothesis nibabel SimpleITK mypy 'pyright[nodejs]'
+        # shellcheck disable=SC2086
+        "$venv/bin/pip" install -q --disable-pip-version-check $needed
+        echo "$needed" >"$venv/needed"
     }
     # nipype brings 200 MB with it, the others 60 MB and a validator of 100 MB.
     [ -n "${VOXALIGN_NO_PIPELINES:-}" ] || [ -x "$venv/bin/bids-validator-deno" ] || {

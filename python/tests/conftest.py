@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
+import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import nibabel
@@ -32,6 +36,35 @@ def blobs(shape: tuple[int, ...], shift: float = 0.0) -> np.ndarray:
         width = rng.uniform(1.5, 4.5)
         values += rng.uniform(20, 100) * np.exp(-(((at - centre) / width) ** 2).sum(-1) / 2)
     return values.astype(np.float32)
+
+
+@contextlib.contextmanager
+def refused(error: type[BaseException], *said: str) -> Iterator[None]:
+    """That exactly this exception is raised, in words that name these, and in those of keyword arguments."""
+    with pytest.raises(error) as raised:
+        yield
+    message = str(raised.value)
+    assert type(raised.value) is error, f"{type(raised.value).__name__}: {message}"
+    for words in said:
+        assert words in message, message
+    # Neither the command line, beside commands that are quoted, nor Rust speaks.
+    for words in ("internal error", "usize", "invalid type", "panicked"):
+        assert words not in message, message
+    assert "--" not in re.sub("`[^`]*`", "", message), message
+
+
+@pytest.fixture
+def nothing_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty folder to work in, which what is refused leaves empty, as it does that of temporary files."""
+    here, temporary = tmp_path / "here", tmp_path / "temporary"
+    here.mkdir()
+    temporary.mkdir()
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    yield here
+    # Exceptions that are held hold what they passed through.
+    gc.collect()
+    assert [*here.iterdir(), *temporary.iterdir()] == []
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import OBLIQUE, blobs
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import voxalign as vx
 
@@ -167,44 +165,6 @@ def test_what_is_in_memory_has_no_options_of_files(tmp_path: Path) -> None:
         IMAGE.save(tmp_path / "a.nii", data_type="x")
     with pytest.raises(vx.InputError):
         IMAGE.save(tmp_path / "a.xyz")
-
-
-def test_damaged_files(tmp_path: Path) -> None:
-    whole = tmp_path / "a.nii"
-    IMAGE.save(whole)
-    data = whole.read_bytes()
-    for name, part in {"cut.nii": data[:-9], "head.nii": data[:100], "none.nii": b"", "noise.nii": b"x" * 500}.items():
-        (tmp_path / name).write_bytes(part)
-        with pytest.raises(vx.InputError, match=name):
-            vx.read(tmp_path / name)
-
-
-JUNK = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(),
-    st.floats(),
-    st.text(max_size=8),
-    st.binary(max_size=4),
-    st.lists(st.one_of(st.floats(), st.text(max_size=3)), max_size=3),
-    st.dictionaries(st.text(max_size=2), st.integers(), max_size=2),
-)
-
-
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(data=st.data())
-def test_whatever_is_given_raises_or_works(data: st.DataObject) -> None:
-    import inspect
-
-    name = data.draw(st.sampled_from(["affine", "deform", "elastic", "atlas", "segment", "pose", "drr", "surface", "apply"]))
-    function = getattr(vx, name)
-    known = [p for p in inspect.signature(function).parameters if p not in ("output", "progress", "threads")]
-    chosen = data.draw(st.dictionaries(st.sampled_from(known), JUNK, max_size=4))
-    try:
-        # An image that is not there ends what would otherwise begin.
-        function(**{known[0]: "nowhere.nii"} | chosen)
-    except vx.VoxalignError as e:
-        assert str(e) and "internal error" not in str(e)
 
 
 def test_a_panic_is_an_exception() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from importlib import import_module
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from ._native import Image, InputError, read
+from ._native import Image, InputError, OptionError, Transform, VoxalignError, read
 
 #: From LPS, the world of ITK, to RAS, and back.
 _LPS = np.array([-1.0, -1.0, 1.0])
@@ -22,8 +23,26 @@ _ORTHONORMAL = 1e-4
 def image(source: Any, affine: npt.ArrayLike | None = None) -> Image:
     """An image of anything that is one.
 
-    A path; an image of nibabel, SimpleITK, ITK or ANTs; or an array (numpy, or torch, cupy and jax through DLPack), x
-    first, with its `affine` from voxel index to world, RAS+ mm. An array alone is refused, as its geometry would be lost.
+    Parameters
+    ----------
+    source : ImageLike
+        A path; an image of nibabel, SimpleITK, ITK or ANTs; or an array of one to three dimensions (numpy, or torch, cupy
+        and jax through DLPack), x first. Vectors and colours are refused.
+    affine : array_like
+        Of arrays alone, which have no geometry of their own: 4x4, from voxel index to world, RAS+ mm; of two dimensions
+        3x3 as well.
+
+    Returns
+    -------
+    Image
+        Values as 32-bit floats, and the geometry.
+
+    Raises
+    ------
+    InputError
+        What is no image, an array without an affine, or an affine that is singular or not finite.
+    VoxalignError
+        Memory that does not suffice.
     """
     if affine is not None:
         if _is_image(source) or isinstance(source, (str, os.PathLike)):
@@ -160,8 +179,19 @@ def to_sitk(source: Image) -> Any:
     """An image of SimpleITK: LPS."""
     SimpleITK: Any = import_module("SimpleITK")
     direction, spacing, origin, n = _to_lps(source)
-    made = SimpleITK.GetImageFromArray(np.ascontiguousarray(_values(source, n).T))
+    made = SimpleITK.GetImageFromArray(_values(source, n).T)
     made.SetDirection(direction.ravel().tolist())
+    made.SetSpacing(spacing)
+    made.SetOrigin(origin)
+    return made
+
+
+def to_itk(source: Image) -> Any:
+    """An image of ITK: LPS."""
+    itk: Any = import_module("itk")
+    direction, spacing, origin, n = _to_lps(source)
+    made = itk.image_from_array(_values(source, n).T)
+    made.SetDirection(direction)
     made.SetSpacing(spacing)
     made.SetOrigin(origin)
     return made
@@ -174,27 +204,66 @@ def to_ants(source: Image) -> Any:
     return ants.from_numpy(_values(source, n), origin=origin, spacing=spacing, direction=direction)
 
 
-def parts(values: Any, affine: Any) -> tuple[npt.NDArray[np.float32], list[float]]:
-    """Values of one to three dimensions as floats, and the sixteen numbers of an affine."""
+def transform_to_sitk(source: Transform, dimensions: int | None = None) -> Any:
+    """A transform of SimpleITK: LPS, from fixed to moving points."""
+    SimpleITK: Any = import_module("SimpleITK")
+    if dimensions not in (None, 2, 3):
+        raise OptionError(f"`dimensions` is {dimensions}; give 2 or 3")
+    affine = source.affine
+    if affine is not None:
+        n = dimensions or 3
+        if n == 2 and (affine[2].tolist() != [0, 0, 1, 0] or affine[:2, 2].any()):
+            raise InputError("the transform leaves the plane of x and y; give `dimensions=3`")
+        flip = _LPS[:n]
+        made = SimpleITK.AffineTransform(n)
+        made.SetMatrix((affine[:n, :n] * np.outer(flip, flip) + 0.0).ravel().tolist())
+        made.SetTranslation((affine[:n, 3] * flip + 0.0).tolist())
+        return made
+    # Fields have a file format in common, and no memory.
+    with tempfile.TemporaryDirectory(prefix="voxalign-") as folder:
+        path = os.path.join(folder, "transform.h5")
+        source.save(path)
+        made = SimpleITK.ReadTransform(path)
+    if dimensions not in (None, made.GetDimension()):
+        raise InputError(f"the displacement field has {made.GetDimension()} dimensions; leave `dimensions` out")
+    return made
+
+
+def parts(values: Any, affine: Any) -> tuple[npt.NDArray[Any], tuple[int, ...], list[float]]:
+    """Values of one to three dimensions, of whatever type, their shape, and the sixteen numbers of an affine."""
     array = _array(values)
     while array.ndim > 3 and array.shape[-1] == 1:
         array = array[..., 0]
     if not 1 <= array.ndim <= 3:
         raise InputError(f"an image has 1 to 3 dimensions, and these values have the shape {array.shape}")
-    numbers = matrix(affine, plane=array.ndim < 3)
-    with np.errstate(over="ignore"):
-        return np.asarray(array, dtype=np.float32), numbers
+    return array, array.shape, matrix(affine, plane=array.ndim < 3)
+
+
+def fill(memory: Any, values: npt.NDArray[Any]) -> None:
+    """Writes values as floats into the memory of an image."""
+    into = np.asarray(memory)
+    # What is beyond the largest float becomes infinite, as it does where a file is read.
+    with np.errstate(over="ignore", invalid="ignore"):
+        into[...] = values.reshape(values.shape + (1,) * (into.ndim - values.ndim))
 
 
 def _array(values: Any) -> npt.NDArray[Any]:
     """Numbers in the memory of the host."""
     kind = f"{type(values).__module__}.{type(values).__qualname__}"
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise InputError(
+            "the values are masked, and an image has no mask of its own; give values.filled(...), and the mask as an image "
+            "(`fixed_mask`, `moving_mask`)"
+        )
     try:
         array: npt.NDArray[Any] = _of_dlpack(values) if _is_lent(values) else np.asarray(values)
-    except (TypeError, ValueError, RuntimeError, BufferError, AttributeError) as e:
-        raise InputError(f"an object of the type {kind} holds no array of numbers: {e}") from None
+    except MemoryError:
+        raise
+    except Exception as e:
+        # Whatever the code of others raises.
+        raise InputError(f"the values, of the type {kind}, are no array of numbers: {e}") from e
     if array.dtype.kind not in "biuf":
-        raise InputError(f"values of the type {array.dtype} are no numbers of an image")
+        raise InputError(f"the values are of the type {array.dtype}, which are no numbers of an image; give numbers, as by astype")
     return array
 
 
@@ -210,15 +279,27 @@ def _of_dlpack(values: Any) -> npt.NDArray[Any]:
     for name in ("cpu", "get"):
         if hasattr(lent, name):
             return np.asarray(getattr(lent, name)())
+    if not hasattr(lent, "__array__"):
+        raise BufferError("they are on a device that cannot be read; bring them to the host first")
     return np.asarray(lent)
+
+
+def _real(values: Any, what: str) -> npt.NDArray[np.float64]:
+    """Real numbers, of which nothing is left out."""
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "biufO":
+            raise TypeError(f"of the type {array.dtype}")
+        return np.ascontiguousarray(array, dtype=np.float64).reshape(array.shape)
+    except MemoryError:
+        raise VoxalignError(f"{what} do not fit into memory; give fewer at a time") from None
+    except Exception as e:
+        raise InputError(f"{what} are no numbers: {e}") from e
 
 
 def matrix(affine: Any, plane: bool = False) -> list[float]:
     """The sixteen numbers of a 4x4 matrix, row by row; of images of the plane it may be 3x3."""
-    try:
-        numbers = np.asarray(affine, dtype=np.float64)
-    except (TypeError, ValueError) as e:
-        raise InputError(f"the affine is no matrix of numbers: {e}") from None
+    numbers = _real(affine, "the entries of the affine")
     if plane and numbers.shape == (3, 3):
         whole = np.eye(4)
         whole[:2, :2], whole[:2, 3] = numbers[:2, :2], numbers[:2, 2]
@@ -233,10 +314,7 @@ def matrix(affine: Any, plane: bool = False) -> list[float]:
 
 def points(values: Any) -> npt.NDArray[np.float64]:
     """Points of three coordinates each, or one."""
-    try:
-        array = np.ascontiguousarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as e:
-        raise InputError(f"points are numbers: {e}") from None
+    array = _real(values, "the coordinates of points")
     if array.ndim not in (1, 2) or array.shape[-1] != 3:
         raise InputError(f"points have three columns, x, y and z in mm, and these have the shape {array.shape}")
     return array

@@ -3,10 +3,10 @@
 use crate::declared::{Declared, Kind, Parameter, Runs};
 use crate::image::Image;
 use crate::transform::Transform;
-use crate::work::Watcher;
+use crate::work::{Watcher, threads_of};
 use crate::{config, error, json};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyList, PyString, PyTuple};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -76,6 +76,10 @@ impl Given {
                 continue;
             };
             ids.push(parameter.id.clone());
+            if name == "threads" {
+                given.options.insert(name.clone(), threads_of(Some(value))?.into());
+                continue;
+            }
             given.take(declared, parameter, value)?;
         }
         if let Some(Value::String(path)) = given.options.remove("config") {
@@ -144,7 +148,21 @@ impl Given {
                 }
                 return Ok(());
             }
-            Kind::Path | Kind::Paths => check_path(value).map_err(wrong)?,
+            Kind::Path | Kind::Paths => {
+                check_path(value, parameter.kind == Kind::Paths).map_err(wrong)?;
+            }
+            Kind::Switch(_) if !value.is_instance_of::<PyBool>() => {
+                return Err(json::refused(name, value, "give True or False"));
+            }
+            Kind::Names(ref names) if !value.is_instance_of::<PyString>() => {
+                let remedy = format!("give one of {}", names.join(", "));
+                return Err(json::refused(name, value, &remedy));
+            }
+            Kind::Integer => {
+                let number = json::whole(name, Some(value), "give a whole number, 0 or more")?;
+                self.options.insert(name.clone(), number.into());
+                return Ok(());
+            }
             _ => {}
         }
         let data = json::of_python(value).map_err(|what| wrong(format!("{what}; {ASK}")))?;
@@ -154,6 +172,7 @@ impl Given {
                 Value::String(_) if is_list(argument) => Value::Array(vec![data]),
                 data => data,
             },
+            (Some(argument), Value::Array(all)) if !is_list(argument) => joined(all),
             (Some(argument), data) => listed(argument, data),
             (None, data) => data,
         };
@@ -214,7 +233,7 @@ fn by_name<'py>(
     let mut all: Vec<(String, Bound<'_, PyAny>)> =
         places.iter().zip(args.iter()).map(|(p, value)| (p.name.clone(), value)).collect();
     for (name, value) in kwargs.into_iter().flatten() {
-        let name: String = name.extract()?;
+        let name = name.cast::<PyString>()?.to_string_lossy().into_owned();
         let own = match declared.named(&name) {
             Some(parameter) => parameter.name.clone(),
             None if name == "progress" => name.clone(),
@@ -257,8 +276,16 @@ fn check_together(declared: &Declared, ids: &[String]) -> PyResult<()> {
     Ok(())
 }
 
-/// That a value is a path, or paths.
-fn check_path(value: &Bound<'_, PyAny>) -> Result<(), String> {
+/// A list of texts as one, where the command line has one; other lists as they are.
+fn joined(all: Vec<Value>) -> Value {
+    let texts: Option<Vec<_>> = all.iter().map(Value::as_str).collect();
+    texts
+        .filter(|texts| !texts.is_empty())
+        .map_or(Value::Array(all.clone()), |t| t.join(",").into())
+}
+
+/// That a value is a path, or, where that is `many`, paths.
+fn check_path(value: &Bound<'_, PyAny>, many: bool) -> Result<(), String> {
     let is_path = |v: &Bound<'_, PyAny>| Ok::<_, String>(json::path(v)?.is_some());
     if is_path(value)? {
         return Ok(());
@@ -268,7 +295,7 @@ fn check_path(value: &Bound<'_, PyAny>) -> Result<(), String> {
     // What is deeper, such as channels, is for the job to look at.
     let deep =
         all.first().is_some_and(|v| v.is_instance_of::<PyList>() || v.is_instance_of::<PyTuple>());
-    match flat || deep {
+    match many && (flat || deep) {
         true => Ok(()),
         false => Err(format!("of the type {}; give a path", json::type_name(value))),
     }

@@ -2,11 +2,12 @@
 
 use crate::work::{Failure, Watcher, run};
 use crate::{error, json};
-use pyo3::buffer::PyBuffer;
+use json::{whole, words};
+use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::path::PathBuf;
-use voxalign_image::{Affine, Grid, LabelMap, Volume};
+use voxalign_image::{Affine, Grid, LabelMap, Volume, memory};
 use voxalign_io::image::{DataType, ReadOptions};
 use voxalign_jobs::files;
 use voxalign_jobs::pair::HeldImage;
@@ -83,17 +84,40 @@ pub(crate) fn affine_of(numbers: &[f64]) -> PyResult<[[f64; 4]; 3]> {
     }
 }
 
-/// Reads an image: NIfTI, ANALYZE, NRRD, MetaImage or a folder of DICOM.
+/// Reads an image.
+///
+/// Parameters
+/// ----------
+/// path : PathLike
+///     NIfTI, ANALYZE, NRRD, MetaImage, or a folder of DICOM.
+/// volume : int
+///     Which volume of several, from 0.
+/// series : str
+///     Which series of a folder of DICOM, by its UID or a part of it.
+///
+/// Returns
+/// -------
+/// Image
+///     Values as 32-bit floats, x first, scaled as the header says, with the geometry in RAS+ mm.
+///
+/// Raises
+/// ------
+/// InputError
+///     A file that is not there, is damaged, or holds no single image.
+/// OptionError
+///     A volume that is no number from 0 on.
 #[guarded]
 #[pyfunction]
 #[pyo3(signature = (path, *, volume=None, series=None))]
 pub(crate) fn read(
     py: Python<'_>,
     path: &Bound<'_, PyAny>,
-    volume: Option<usize>,
-    series: Option<String>,
+    volume: Option<&Bound<'_, PyAny>>,
+    series: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Image> {
     let path = needed_path(path)?;
+    let volume = whole("volume", volume, "give the number of a volume, from 0")?;
+    let series = words("series", series)?;
     let which = ReadOptions { volume, series, ..ReadOptions::default() };
     let held = run(py, None, &Watcher::quiet(), move |teller| {
         Ok(HeldImage::from(files::image_of(&path, &which, teller)?))
@@ -116,18 +140,36 @@ pub(crate) fn needed_path(path: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
 #[guarded]
 #[pymethods]
 impl Image {
-    /// From values of one to three dimensions, x first, and the affine from voxel index to world, RAS+ mm.
+    /// An image of values and their geometry; the values are copied once.
+    ///
+    /// Parameters
+    /// ----------
+    /// values : array_like
+    ///     One to three dimensions, x first, of real numbers of any type, which become 32-bit floats. Arrays of
+    ///     numpy, or of torch, cupy and jax through DLPack.
+    /// affine : array_like
+    ///     4x4, from voxel index to world, RAS+ mm, with the last row 0 0 0 1; of two dimensions 3x3 as well.
+    ///
+    /// Raises
+    /// ------
+    /// InputError
+    ///     No such values, or an affine that is singular or not finite.
+    /// VoxalignError
+    ///     Memory that does not suffice.
     #[new]
     fn new(py: Python<'_>, values: &Bound<'_, PyAny>, affine: &Bound<'_, PyAny>) -> PyResult<Self> {
         let foreign = py.import("voxalign._foreign")?;
-        let (values, affine): (Bound<'_, PyAny>, Vec<f64>) =
+        let (values, shape, affine): (Bound<'_, PyAny>, Vec<usize>, Vec<f64>) =
             foreign.getattr("parts")?.call1((values, affine))?.extract()?;
-        let values = PyBuffer::<f32>::get(&values)?;
         let mut dims = [1; 3];
-        dims.iter_mut().zip(values.shape()).for_each(|(d, n)| *d = *n);
+        dims.iter_mut().zip(&shape).for_each(|(d, n)| *d = *n);
         let grid = Grid::new(dims, Affine::from_rows(affine_of(&affine)?)).map_err(error::of)?;
-        let dimensions = values.dimensions().max(2);
-        let volume = Volume::new(grid, values.to_fortran_vec(py)?).map_err(error::of)?;
+        // Nothing else knows of it yet: numpy writes the values, of whatever type and order, without a copy on the way.
+        let mut data = memory::zeroed::<f32>(grid.len()).map_err(error::of)?;
+        let lent = Lent::of(data.as_mut_ptr() as usize, &dims, false);
+        foreign.getattr("fill")?.call1((lent, values))?;
+        let volume = Volume::new(grid, data).map_err(error::of)?;
+        let dimensions = shape.len().max(2);
         Ok(HeldImage { dimensions, ..HeldImage::from(volume) }.into())
     }
 
@@ -161,36 +203,42 @@ impl Image {
         self.grid().orientation()
     }
 
-    /// The values as an array of 32-bit floats, x first; a copy.
-    fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let array = empty(py, &self.held.image.dims()[..self.dimensions()], "float32")?;
-        let buffer = PyBuffer::<f32>::get(&array)?;
-        buffer.copy_from_fortran_slice(py, self.held.image.data())?;
-        Ok(array)
+    /// The values as an array, x first: a view that cannot be written to, and that keeps the image.
+    ///
+    /// Returns
+    /// -------
+    /// numpy.ndarray
+    ///     32-bit floats of the shape of the image, x fastest (Fortran order). `numpy().copy()` can be written to.
+    fn numpy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("numpy")?.getattr("asarray")?.call1((slf,))
     }
 
-    #[pyo3(signature = (dtype=None, copy=None))]
-    fn __array__<'py>(
-        &self,
-        py: Python<'py>,
-        dtype: Option<Bound<'py, PyAny>>,
-        copy: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let _ = copy;
-        let array = self.numpy(py)?;
-        match dtype {
-            Some(dtype) => array.call_method1("astype", (dtype,)),
-            None => Ok(array),
-        }
+    /// By which numpy makes arrays, which keep the image.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (data, dims) = (self.held.image.data(), self.held.image.dims());
+        Lent::of(data.as_ptr() as usize, &dims[..self.dimensions()], true).__array_interface__(py)
     }
 
+    /// A copy for other packages, as by `torch.from_dlpack(image)`: who takes it may write to it.
+    ///
+    /// Raises
+    /// ------
+    /// BufferError
+    ///     Where no copy is asked for (`copy=False`).
     #[pyo3(signature = (**how))]
     fn __dlpack__<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         how: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.numpy(py)?.call_method("__dlpack__", (), how)
+        if let Some(false) =
+            how.and_then(|how| how.get_item("copy").ok()?).and_then(|copy| copy.extract().ok())
+        {
+            return Err(PyBufferError::new_err(
+                "an image is lent as a copy alone; ask for none without one",
+            ));
+        }
+        Self::numpy(slf)?.call_method1("copy", ("F",))?.call_method("__dlpack__", (), how)
     }
 
     fn __dlpack_device__(&self) -> (i32, i32) {
@@ -198,27 +246,68 @@ impl Image {
         (1, 0)
     }
 
-    /// The same as an image of nibabel.
+    /// The same as an image of nibabel, which has to be installed: RAS+, x first, with the values as a view that
+    /// cannot be written to.
     fn to_nibabel<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         Self::foreign(slf, "to_nibabel")
     }
 
-    /// The same as an image of SimpleITK.
+    /// The same as an image of SimpleITK, which has to be installed: LPS, with a copy of the values.
+    ///
+    /// Raises
+    /// ------
+    /// InputError
+    ///     Axes that are not orthogonal, which such an image cannot hold.
     fn to_sitk<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         Self::foreign(slf, "to_sitk")
     }
 
-    /// The same as an image of ANTs.
+    /// The same as an image of ITK, which has to be installed: LPS, with a copy of the values.
+    ///
+    /// Raises
+    /// ------
+    /// InputError
+    ///     Axes that are not orthogonal, which such an image cannot hold.
+    fn to_itk<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Self::foreign(slf, "to_itk")
+    }
+
+    /// The same as an image of ANTs, which has to be installed: LPS, with a copy of the values.
+    ///
+    /// Raises
+    /// ------
+    /// InputError
+    ///     Axes that are not orthogonal, which such an image cannot hold.
     fn to_ants<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         Self::foreign(slf, "to_ants")
     }
 
-    /// Writes it; the name sets the format: .nii, .nii.gz, .hdr, .mha, .mhd, .nrrd or .nhdr.
-    #[pyo3(signature = (path, *, data_type="f32"))]
-    fn save(&self, py: Python<'_>, path: &Bound<'_, PyAny>, data_type: &str) -> PyResult<()> {
+    /// Writes it to a file that is complete or absent.
+    ///
+    /// Parameters
+    /// ----------
+    /// path : PathLike
+    ///     The name sets the format: .nii, .nii.gz, .hdr, .mha, .mhd, .nrrd or .nhdr.
+    /// data_type : str
+    ///     The type of values in the file: u8, i8, u16, i16, u32, i32, u64, i64, f32 or f64 [default: f32]. What is
+    ///     rounded is warned of.
+    ///
+    /// Raises
+    /// ------
+    /// OptionError
+    ///     A type of values that there is not.
+    /// InputError
+    ///     A name of no format, or a place that cannot be written to.
+    #[pyo3(signature = (path, *, data_type=None))]
+    fn save(
+        &self,
+        py: Python<'_>,
+        path: &Bound<'_, PyAny>,
+        data_type: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
         let (path, held) = (needed_path(path)?, self.held.clone());
-        let data_type: DataType = data_type
-            .parse()
+        let data_type: DataType = words("data_type", data_type)?
+            .map_or(Ok(DataType::F32), |name| name.parse())
             .map_err(|e: String| error::option(Text::option("data_type").and(format!(": {e}"))))?;
         run(py, None, &Watcher::quiet(), move |teller| {
             files::check_output(&path, [])?;
@@ -231,6 +320,40 @@ impl Image {
 
     fn __repr__(&self) -> String {
         format!("<voxalign.Image {}>", self.grid())
+    }
+}
+
+/// Floats that numpy makes an array over, x fastest. The address stays good as long as their owner does.
+#[pyclass(frozen)]
+pub(crate) struct Lent {
+    address: usize,
+    shape: Vec<usize>,
+    read_only: bool,
+}
+
+impl Lent {
+    fn of(address: usize, shape: &[usize], read_only: bool) -> Self {
+        Self { address, shape: shape.to_vec(), read_only }
+    }
+}
+
+#[pymethods]
+impl Lent {
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let steps = self.shape.iter().scan(size_of::<f32>(), |step, n| {
+            let this = *step;
+            *step *= n;
+            Some(this)
+        });
+        let (steps, dict) = (steps.collect::<Vec<_>>(), PyDict::new(py));
+        let order = if cfg!(target_endian = "big") { ">f4" } else { "<f4" };
+        dict.set_item("version", 3)?;
+        dict.set_item("typestr", order)?;
+        dict.set_item("data", (self.address, self.read_only))?;
+        dict.set_item("shape", PyTuple::new(py, &self.shape)?)?;
+        dict.set_item("strides", PyTuple::new(py, steps)?)?;
+        Ok(dict)
     }
 }
 

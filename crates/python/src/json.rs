@@ -1,8 +1,10 @@
 //! Data between Python and options: texts, numbers, lists, and dicts.
 
+use crate::error;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use serde_json::{Map, Value};
+use voxalign_options::Text;
 
 /// Lists within lists are no deeper than this.
 const DEEPEST: usize = 8;
@@ -66,6 +68,48 @@ pub(crate) fn path(value: &Bound<'_, PyAny>) -> Result<Option<String>, String> {
         },
     };
     text.extract().map(Some).map_err(|_| NOT_UNICODE.to_owned())
+}
+
+/// A keyword argument that is a whole number from 0 on; `remedy` says what to give.
+pub(crate) fn whole(
+    name: &str,
+    value: Option<&Bound<'_, PyAny>>,
+    remedy: &str,
+) -> PyResult<Option<usize>> {
+    let Some(value) = value.filter(|value| !value.is_none()) else { return Ok(None) };
+    // Texts and floats of a whole number as well, as at the command line; true and false are none.
+    let number = match of_python(value) {
+        Ok(Value::Number(number)) => number.as_u64().or_else(|| whole_float(number.as_f64()?)),
+        Ok(Value::String(text)) => text.trim().parse().ok(),
+        _ => None,
+    };
+    let number = number.and_then(|number| usize::try_from(number).ok());
+    number.map(Some).ok_or_else(|| refused(name, value, remedy))
+}
+
+/// A float that is a whole number.
+fn whole_float(number: f64) -> Option<u64> {
+    let fits = number.fract() == 0.0 && (0.0..=u64::from(u32::MAX) as f64).contains(&number);
+    fits.then_some(number as u64)
+}
+
+/// A keyword argument that is a text.
+pub(crate) fn words(name: &str, value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<String>> {
+    let Some(value) = value.filter(|value| !value.is_none()) else { return Ok(None) };
+    value.extract().map(Some).map_err(|_| refused(name, value, "give a text"))
+}
+
+/// That a keyword argument is not what it should be: a number or a text as it is written, of others the type.
+pub(crate) fn refused(name: &str, value: &Bound<'_, PyAny>, remedy: &str) -> PyErr {
+    let said = match of_python(value) {
+        Ok(Value::String(text)) => format!("'{text}'"),
+        Ok(Value::Bool(true)) => "True".to_owned(),
+        Ok(Value::Bool(false)) => "False".to_owned(),
+        Ok(Value::Number(number)) => number.to_string(),
+        Ok(_) => format!("of the type {}", type_name(value)),
+        Err(what) => what,
+    };
+    error::option(Text::option(name).and(format!(" is {said}; {remedy}")))
 }
 
 /// The name of the type of an object.

@@ -1,13 +1,13 @@
 //! Transforms in memory.
 
 use crate::image::{Geometry, empty, grid_of, matrix, needed_path};
-use crate::work::{Watcher, run};
+use crate::work::{Watcher, run, threads_of};
 use crate::{error, json};
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use std::sync::Arc;
 use voxalign_compute::cpu::Cpu;
-use voxalign_image::{Transform as Map, Vector3};
+use voxalign_image::{Transform as Map, Vector3, memory};
 use voxalign_io::transform::{self, TransformFormat};
 use voxalign_jobs::chain::{inverted, own_grid};
 use voxalign_jobs::files::{self, Grids};
@@ -47,7 +47,24 @@ impl Relative {
     }
 }
 
-/// Reads a transform: ITK and ANTs (.tfm, .txt, .mat, .h5), FSL (which needs both geometries), or a displacement field.
+/// Reads a transform.
+///
+/// Parameters
+/// ----------
+/// path : PathLike
+///     ITK and ANTs (.tfm, .txt, .mat, .h5), FreeSurfer (.lta), FSL, or a displacement field.
+/// fixed_geometry, moving_geometry : ImageLike
+///     The images between which the transform is, which FSL's matrices are relative to.
+///
+/// Returns
+/// -------
+/// Transform
+///     From points of the fixed image to points of the moving one, RAS+ mm.
+///
+/// Raises
+/// ------
+/// InputError
+///     A file that is not there, is damaged, or holds no transform.
 #[guarded]
 #[pyfunction]
 #[pyo3(signature = (path, *, fixed_geometry=None, moving_geometry=None))]
@@ -69,7 +86,17 @@ pub(crate) fn read_transform(
 #[guarded]
 #[pymethods]
 impl Transform {
-    /// From an affine of the world, RAS+ mm: 4x4, fixed to moving.
+    /// An affine map of the world.
+    ///
+    /// Parameters
+    /// ----------
+    /// affine : array_like
+    ///     4x4, RAS+ mm, from points of the fixed image to points of the moving one, with the last row 0 0 0 1.
+    ///
+    /// Raises
+    /// ------
+    /// InputError
+    ///     No such matrix, or numbers that are not finite.
     #[new]
     fn new(py: Python<'_>, affine: &Bound<'_, PyAny>) -> PyResult<Self> {
         let numbers: Vec<f64> =
@@ -94,7 +121,22 @@ impl Transform {
         self.map.to_affine().ok().map(|affine| matrix(py, &affine)).transpose()
     }
 
-    /// Points of the moving image, of points of the fixed one: an array of three columns, or one point.
+    /// Carries points of the fixed image to the moving one.
+    ///
+    /// Parameters
+    /// ----------
+    /// points : array_like
+    ///     N points of the fixed image, N x 3, or one of three coordinates, RAS+ mm.
+    ///
+    /// Returns
+    /// -------
+    /// numpy.ndarray
+    ///     The points of the moving image, of the same shape, RAS+ mm.
+    ///
+    /// Raises
+    /// ------
+    /// InputError
+    ///     What is no list of points.
     fn __call__<'py>(
         &self,
         py: Python<'py>,
@@ -102,12 +144,14 @@ impl Transform {
     ) -> PyResult<Bound<'py, PyAny>> {
         let points = py.import("voxalign._foreign")?.getattr("points")?.call1((points,))?;
         let buffer = PyBuffer::<f64>::get(&points)?;
-        let (numbers, map) = (buffer.to_vec(py)?, Arc::clone(&self.map));
-        let carried: Vec<f64> = py.detach(move || {
-            let points = numbers.chunks_exact(3);
-            points
-                .flat_map(|p| <[f64; 3]>::from(map.apply(Vector3::new(p[0], p[1], p[2]))))
-                .collect()
+        let mut numbers = memory::zeroed::<f64>(buffer.item_count()).map_err(error::of)?;
+        buffer.copy_to_slice(py, &mut numbers)?;
+        let map = Arc::clone(&self.map);
+        let carried = py.detach(move || {
+            for p in numbers.chunks_exact_mut(3) {
+                p.copy_from_slice(map.apply(Vector3::new(p[0], p[1], p[2])).as_slice());
+            }
+            numbers
         });
         let array = empty(py, buffer.shape(), "float64")?;
         PyBuffer::<f64>::get(&array)?.copy_from_slice(py, &carried)?;
@@ -126,8 +170,19 @@ impl Transform {
     }
 
     /// The map from the moving to the fixed image; that of a displacement field is a field on the same grid.
+    ///
+    /// Parameters
+    /// ----------
+    /// threads : int
+    ///     Threads to use; the result does not depend on it [default: all].
+    ///
+    /// Raises
+    /// ------
+    /// InputError
+    ///     A transform that has no inverse.
     #[pyo3(signature = (*, threads=None))]
-    fn inverse(&self, py: Python<'_>, threads: Option<usize>) -> PyResult<Self> {
+    fn inverse(&self, py: Python<'_>, threads: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let threads = threads_of(threads)?;
         let map = Arc::clone(&self.map);
         let inverse = run(py, threads, &Watcher::quiet(), move |teller| {
             let device = Cpu::new(Some(rayon::current_num_threads()))?;
@@ -136,8 +191,20 @@ impl Transform {
         Ok(inverse.into())
     }
 
-    /// Writes it; the name sets the format: .tfm or .txt (ITK), .mat (ITK and ANTs), .h5 (ITK and ANTs, with fields), .fsl
-    /// or .fsl.mat (FSL, which needs both geometries), .nii.gz (a displacement field on the grid of the fixed one).
+    /// Writes it to a file that is complete or absent.
+    ///
+    /// Parameters
+    /// ----------
+    /// path : PathLike
+    ///     The name sets the format: .tfm or .txt (ITK), .mat (ITK and ANTs), .h5 (ITK and ANTs, with fields), .fsl
+    ///     or .fsl.mat (FSL), .nii.gz (a displacement field on the grid of the fixed image, or on its own).
+    /// fixed_geometry, moving_geometry : ImageLike
+    ///     The images between which the transform is, which FSL's matrices are relative to.
+    ///
+    /// Raises
+    /// ------
+    /// InputError
+    ///     A name of no format, a transform that the format cannot hold, or a place that cannot be written to.
     #[pyo3(signature = (path, *, fixed_geometry=None, moving_geometry=None))]
     fn save(
         &self,
@@ -157,6 +224,28 @@ impl Transform {
             }
             Ok(transform::write(&path, &map, &grids.geometry())?)
         })
+    }
+
+    /// The same as a transform of SimpleITK, which has to be installed: LPS, from fixed to moving points, as its
+    /// resampling takes it.
+    ///
+    /// Parameters
+    /// ----------
+    /// dimensions : int
+    ///     2 for images of the plane, or 3 [default: those of a displacement field; of a matrix alone 3].
+    ///
+    /// Raises
+    /// ------
+    /// InputError
+    ///     A transform that leaves the plane, where two dimensions are asked for, or a field of others.
+    #[pyo3(signature = (*, dimensions=None))]
+    fn to_sitk<'py>(
+        slf: &Bound<'py, Self>,
+        dimensions: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let n = json::whole("dimensions", dimensions, "give 2 or 3")?;
+        let foreign = slf.py().import("voxalign._foreign")?;
+        foreign.getattr("transform_to_sitk")?.call1((slf, n))
     }
 
     fn __repr__(&self) -> String {

@@ -6,8 +6,9 @@ mod watcher;
 pub(crate) use teller::Teller;
 pub(crate) use watcher::Watcher;
 
-use crate::error;
+use crate::{error, json};
 use pyo3::prelude::*;
+use serde_json::Value;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -18,7 +19,6 @@ use teller::Message;
 use voxalign_compute::cpu::threads;
 use voxalign_jobs::Error;
 use voxalign_jobs::machine::thread_count;
-use voxalign_options::text;
 
 /// How often signals are looked for.
 const TICK: Duration = Duration::from_millis(50);
@@ -62,6 +62,18 @@ impl From<Failure> for PyErr {
     }
 }
 
+/// The keyword argument `threads`, a number or a text of one.
+pub(crate) fn threads_of(value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<usize>> {
+    let Some(value) = value.filter(|value| !value.is_none()) else { return Ok(None) };
+    let text = match json::of_python(value) {
+        Ok(Value::Number(number)) => number.to_string(),
+        Ok(Value::String(text)) => text,
+        _ => String::new(),
+    };
+    let counted = thread_count(&text);
+    counted.map(Some).map_err(|remedy| json::refused("threads", value, &remedy))
+}
+
 /// Does work on so many threads, all of the machine where no number is given, while the interpreter is free. What the
 /// work tells reaches the watcher on this thread. Where that raises, or Ctrl-C is pressed, the work is asked to stop, and
 /// the exception goes on once it has.
@@ -75,9 +87,6 @@ where
     T: Send + 'static,
     F: FnOnce(&Teller) -> Result<T, Failure> + Send + 'static,
 {
-    if let Some(Err(remedy)) = number.map(|n| thread_count(&n.to_string())) {
-        return Err(error::option(text!("`threads` cannot be used; {remedy}")));
-    }
     let (to, from) = channel();
     let teller = Arc::new(Teller::new(to.clone(), watcher.wants_steps()));
     let told = Arc::clone(&teller);

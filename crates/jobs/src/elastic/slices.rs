@@ -160,6 +160,8 @@ impl Slices {
         };
         let failure = Error::from(error);
         match slice {
+            // One in memory has no path.
+            Some(slice) if slice.path.as_os_str().is_empty() => failure.at("the fixed image"),
             Some(slice) => failure.at(format!("'{}'", slice.path.display())),
             None => failure,
         }

@@ -153,12 +153,33 @@ where
         // Alone, so that what is wrong is told with its name.
         let mut alone = known.clone();
         alone.insert(key.clone(), value.clone());
-        serde_json::from_value::<T>(Value::Object(alone))
-            .map_err(|e| crate::Error::input(text!("`{key}` is {value}: {e}")))?;
+        serde_json::from_value::<T>(Value::Object(alone)).map_err(|e| {
+            let said = e.to_string();
+            match needed(&said) {
+                Some(needed) => crate::Error::input(text!("`{key}` is {value}; give {needed}")),
+                None => crate::Error::input(text!("`{key}` is {value}: {said}")),
+            }
+        })?;
         all.insert(key.clone(), value);
         seen.push(key);
     }
     serde_json::from_value(Value::Object(all)).map_err(wrong)
+}
+
+/// What would do where data is of a wrong type, of serde's message about that.
+fn needed(said: &str) -> Option<&str> {
+    let wrong = said.starts_with("invalid type: ") || said.starts_with("invalid value: ");
+    let (_, expected) = said.rsplit_once(", expected ").filter(|_| wrong)?;
+    Some(match expected {
+        "a string" => "a text",
+        "a boolean" => "true or false",
+        "path string" => "a path",
+        "a sequence" => "a list",
+        "f32" | "f64" => "a number",
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, 0 or more",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        other => other,
+    })
 }
 
 /// Options that a program has beside those of its jobs.
@@ -235,6 +256,18 @@ mod tests {
         let given = job.options.regression.given.over(atlas::RegressionOptions::USUAL).unwrap();
         let at: Vec<_> = given.at.iter().map(ToString::to_string).collect();
         assert_eq!(at, ["65", "70"]);
+    }
+
+    #[test]
+    fn wrong_types_are_told_with_what_would_do() {
+        for (line, said) in [
+            ("outputs = 3", "`outputs` is 3; give a text"),
+            ("report = 'perhaps'", "`report` is \"perhaps\"; give true or false"),
+            ("fixed_volume = -1", "`fixed_volume` is -1; give a whole number, 0 or more"),
+            ("work = [1]", "`work` is [1]; give a path"),
+        ] {
+            assert_eq!(affine(line).unwrap_err().to_string(), said);
+        }
     }
 
     #[test]

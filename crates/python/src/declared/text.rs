@@ -9,6 +9,13 @@ const PROGRESS: &str = "True for a bar, or a function that is called with a dict
 
 /// By which a job tells what it would do.
 const DRY_RUN: &str = "dry_run";
+/// What a function raises, and when.
+const RAISES: [(&str, &str); 4] = [
+    ("OptionError", "A keyword argument that is unknown, out of its range, or would be ignored."),
+    ("InputError", "An image, a file or another input that cannot be used."),
+    ("DeviceError", "A device that is not there, or that failed."),
+    ("VoxalignError", "What else goes wrong, such as memory that runs out."),
+];
 
 impl Parameter {
     /// The default as it is written in a signature.
@@ -84,7 +91,13 @@ impl Declared {
         }
         let _ = write!(text, "progress : bool or callable\n    {PROGRESS}\n");
         let (of, what) = self.gives;
-        let _ = write!(text, "\nReturns\n-------\n{of}\n    {what}\n");
+        let _ = write!(text, "\nReturns\n-------\n{of}\n    {what}\n\nRaises\n------\n");
+        let has_device = self.parameters.iter().any(|p| p.name == "device");
+        for (error, when) in RAISES {
+            if error != "DeviceError" || has_device {
+                let _ = write!(text, "{error}\n    {when}\n");
+            }
+        }
         text
     }
 

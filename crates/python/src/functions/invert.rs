@@ -9,6 +9,7 @@ use crate::transform::Transform;
 use crate::work::{Failure, run};
 use pyo3::prelude::*;
 use std::path::PathBuf;
+use std::sync::Arc;
 use voxalign_compute::cpu::Cpu;
 use voxalign_jobs::chain::inverted;
 use voxalign_jobs::files;
@@ -50,11 +51,11 @@ pub(super) fn call(py: Python<'_>, given: Given) -> PyResult<Py<PyAny>> {
     };
     let inverse = run(py, given.machine.threads, &given.watcher, move |teller| {
         let (map, name) = match link {
-            Link::Held(map) => ((*map).clone(), "the transform".to_owned()),
+            Link::Held(map) => (map, "the transform".to_owned()),
             Link::Path(path) => {
                 let grids = job.geometry.grids(teller)?;
                 let map = files::transform(&PathBuf::from(&path), &grids.geometry(), teller)?;
-                (map.simplified(), path)
+                (Arc::new(map.simplified()), path)
             }
         };
         let device = Cpu::new(Some(rayon::current_num_threads()))?;

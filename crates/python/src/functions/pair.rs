@@ -7,6 +7,7 @@ use crate::image::labels;
 use crate::result::{Found, Result};
 use crate::work::{Failure, run};
 use pyo3::prelude::*;
+use std::sync::Arc;
 use voxalign_image::{LabelMap, Volume};
 use voxalign_jobs::OfPair;
 use voxalign_jobs::machine::Machine;
@@ -49,7 +50,9 @@ fn held(given: &mut Given) -> PyResult<Held> {
     }
     let mut image = |name: &str| given.images.remove(name);
     let mask = |image: Option<HeldImage>| -> PyResult<Option<Volume<f32>>> {
-        image.map(|held| held.image.try_clone()).transpose().map_err(error::of)
+        // One that nobody else has is not copied.
+        let own = |held: HeldImage| Arc::try_unwrap(held.image).or_else(|image| image.try_clone());
+        image.map(own).transpose().map_err(error::of)
     };
     let map = |image: Option<HeldImage>| -> PyResult<Option<LabelMap>> {
         image.map(|held| labels(&held.image)).transpose()

@@ -33,7 +33,23 @@ class Image:
     """An image with its geometry."""
 
     def __new__(cls, values: npt.ArrayLike, affine: npt.ArrayLike) -> Image:
-        """From values of one to three dimensions, x first, and the affine from voxel index to world, RAS+ mm."""
+        """An image of values and their geometry; the values are copied once.
+
+        Parameters
+        ----------
+        values : array_like
+            One to three dimensions, x first, of real numbers of any type, which become 32-bit floats. Arrays of
+            numpy, or of torch, cupy and jax through DLPack.
+        affine : array_like
+            4x4, from voxel index to world, RAS+ mm, with the last row 0 0 0 1; of two dimensions 3x3 as well.
+
+        Raises
+        ------
+        InputError
+            No such values, or an affine that is singular or not finite.
+        VoxalignError
+            Memory that does not suffice.
+        """
     @property
     def shape(self) -> tuple[int, ...]:
         """Sizes along x, y and, of three dimensions, z."""
@@ -50,25 +66,89 @@ class Image:
     def orientation(self) -> str:
         """The directions of the axes, such as `RAS`."""
     def numpy(self) -> npt.NDArray[np.float32]:
-        """The values as an array of 32-bit floats, x first; a copy."""
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]: ...
-    def __dlpack__(self, **how: Any) -> Any: ...
+        """The values as an array, x first: a view that cannot be written to, and that keeps the image.
+
+        Returns
+        -------
+        numpy.ndarray
+            32-bit floats of the shape of the image, x fastest (Fortran order). `numpy().copy()` can be written to.
+        """
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """By which numpy makes arrays, which keep the image."""
+    def __dlpack__(self, **how: Any) -> Any:
+        """A copy for other packages, as by `torch.from_dlpack(image)`: who takes it may write to it.
+
+        Raises
+        ------
+        BufferError
+            Where no copy is asked for (`copy=False`).
+        """
     def __dlpack_device__(self) -> tuple[int, int]: ...
     def to_nibabel(self) -> Any:
-        """The same as an image of nibabel."""
+        """The same as an image of nibabel, which has to be installed: RAS+, x first, with the values as a view that
+        cannot be written to.
+        """
     def to_sitk(self) -> Any:
-        """The same as an image of SimpleITK."""
+        """The same as an image of SimpleITK, which has to be installed: LPS, with a copy of the values.
+
+        Raises
+        ------
+        InputError
+            Axes that are not orthogonal, which such an image cannot hold.
+        """
+    def to_itk(self) -> Any:
+        """The same as an image of ITK, which has to be installed: LPS, with a copy of the values.
+
+        Raises
+        ------
+        InputError
+            Axes that are not orthogonal, which such an image cannot hold.
+        """
     def to_ants(self) -> Any:
-        """The same as an image of ANTs."""
-    def save(self, path: PathLike, *, data_type: str = "f32") -> None:
-        """Writes it; the name sets the format: .nii, .nii.gz, .hdr, .mha, .mhd, .nrrd or .nhdr."""
+        """The same as an image of ANTs, which has to be installed: LPS, with a copy of the values.
+
+        Raises
+        ------
+        InputError
+            Axes that are not orthogonal, which such an image cannot hold.
+        """
+    def save(self, path: PathLike, *, data_type: str | None = None) -> None:
+        """Writes it to a file that is complete or absent.
+
+        Parameters
+        ----------
+        path : PathLike
+            The name sets the format: .nii, .nii.gz, .hdr, .mha, .mhd, .nrrd or .nhdr.
+        data_type : str
+            The type of values in the file: u8, i8, u16, i16, u32, i32, u64, i64, f32 or f64 [default: f32]. What is
+            rounded is warned of.
+
+        Raises
+        ------
+        OptionError
+            A type of values that there is not.
+        InputError
+            A name of no format, or a place that cannot be written to.
+        """
 
 @final
 class Transform:
     """A map from points of the fixed image to points of the moving one, RAS+ mm."""
 
     def __new__(cls, affine: npt.ArrayLike) -> Transform:
-        """From an affine of the world, RAS+ mm: 4x4, fixed to moving."""
+        """An affine map of the world.
+
+        Parameters
+        ----------
+        affine : array_like
+            4x4, RAS+ mm, from points of the fixed image to points of the moving one, with the last row 0 0 0 1.
+
+        Raises
+        ------
+        InputError
+            No such matrix, or numbers that are not finite.
+        """
     @property
     def is_affine(self) -> bool:
         """Whether it is a matrix alone."""
@@ -76,12 +156,39 @@ class Transform:
     def affine(self) -> npt.NDArray[np.float64] | None:
         """The 4x4 matrix, RAS+ mm; none where a displacement field is in it."""
     def __call__(self, points: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Points of the moving image, of points of the fixed one: an array of three columns, or one point."""
+        """Carries points of the fixed image to the moving one.
+
+        Parameters
+        ----------
+        points : array_like
+            N points of the fixed image, N x 3, or one of three coordinates, RAS+ mm.
+
+        Returns
+        -------
+        numpy.ndarray
+            The points of the moving image, of the same shape, RAS+ mm.
+
+        Raises
+        ------
+        InputError
+            What is no list of points.
+        """
     def __matmul__(self, other: Transform, /) -> Transform:
         """`a @ b` is the map that does `b` first and `a` after it, as matrices are multiplied."""
     def __rmatmul__(self, other: Any, /) -> Any: ...
     def inverse(self, *, threads: int | None = None) -> Transform:
-        """The map from the moving to the fixed image; that of a displacement field is a field on the same grid."""
+        """The map from the moving to the fixed image; that of a displacement field is a field on the same grid.
+
+        Parameters
+        ----------
+        threads : int
+            Threads to use; the result does not depend on it [default: all].
+
+        Raises
+        ------
+        InputError
+            A transform that has no inverse.
+        """
     def save(
         self,
         path: PathLike,
@@ -89,8 +196,36 @@ class Transform:
         fixed_geometry: ImageLike | None = None,
         moving_geometry: ImageLike | None = None,
     ) -> None:
-        """Writes it; the name sets the format: .tfm or .txt (ITK), .mat (ITK and ANTs), .h5 (ITK and ANTs, with fields), .fsl
-        or .fsl.mat (FSL, which needs both geometries), .nii.gz (a displacement field on the grid of the fixed one)."""
+        """Writes it to a file that is complete or absent.
+
+        Parameters
+        ----------
+        path : PathLike
+            The name sets the format: .tfm or .txt (ITK), .mat (ITK and ANTs), .h5 (ITK and ANTs, with fields), .fsl
+            or .fsl.mat (FSL), .nii.gz (a displacement field on the grid of the fixed image, or on its own).
+        fixed_geometry, moving_geometry : ImageLike
+            The images between which the transform is, which FSL's matrices are relative to.
+
+        Raises
+        ------
+        InputError
+            A name of no format, a transform that the format cannot hold, or a place that cannot be written to.
+        """
+
+    def to_sitk(self, *, dimensions: int | None = None) -> Any:
+        """The same as a transform of SimpleITK, which has to be installed: LPS, from fixed to moving points, as its
+        resampling takes it.
+
+        Parameters
+        ----------
+        dimensions : int
+            2 for images of the plane, or 3 [default: those of a displacement field; of a matrix alone 3].
+
+        Raises
+        ------
+        InputError
+            A transform that leaves the plane, where two dimensions are asked for, or a field of others.
+        """
 
 @final
 class Verdict:
@@ -140,7 +275,29 @@ class Result:
     def _repr_html_(self) -> str: ...
 
 def read(path: PathLike, *, volume: int | None = None, series: str | None = None) -> Image:
-    """Reads an image: NIfTI, ANALYZE, NRRD, MetaImage or a folder of DICOM."""
+    """Reads an image.
+
+    Parameters
+    ----------
+    path : PathLike
+        NIfTI, ANALYZE, NRRD, MetaImage, or a folder of DICOM.
+    volume : int
+        Which volume of several, from 0.
+    series : str
+        Which series of a folder of DICOM, by its UID or a part of it.
+
+    Returns
+    -------
+    Image
+        Values as 32-bit floats, x first, scaled as the header says, with the geometry in RAS+ mm.
+
+    Raises
+    ------
+    InputError
+        A file that is not there, is damaged, or holds no single image.
+    OptionError
+        A volume that is no number from 0 on.
+    """
 
 def read_transform(
     path: PathLike,
@@ -148,6 +305,24 @@ def read_transform(
     fixed_geometry: ImageLike | None = None,
     moving_geometry: ImageLike | None = None,
 ) -> Transform:
-    """Reads a transform: ITK and ANTs (.tfm, .txt, .mat, .h5), FSL (which needs both geometries), or a displacement field."""
+    """Reads a transform.
+
+    Parameters
+    ----------
+    path : PathLike
+        ITK and ANTs (.tfm, .txt, .mat, .h5), FreeSurfer (.lta), FSL, or a displacement field.
+    fixed_geometry, moving_geometry : ImageLike
+        The images between which the transform is, which FSL's matrices are relative to.
+
+    Returns
+    -------
+    Transform
+        From points of the fixed image to points of the moving one, RAS+ mm.
+
+    Raises
+    ------
+    InputError
+        A file that is not there, is damaged, or holds no transform.
+    """
 
 def program(arguments: Sequence[str], starts: Sequence[str]) -> int: ...
