@@ -516,6 +516,17 @@ def affine(
     -------
     Result
         The record, the verdict, and what is in the files; with `dry_run` a dict: `reads`, `writes`, `memory_bytes`, `free_bytes`.
+
+    Raises
+    ------
+    OptionError
+        A keyword argument that is unknown, out of its range, or would be ignored.
+    InputError
+        An image, a file or another input that cannot be used.
+    DeviceError
+        A device that is not there, or that failed.
+    VoxalignError
+        What else goes wrong, such as memory that runs out.
     """
 
 @overload
@@ -633,7 +644,7 @@ def deform(
     solver_tolerance : Value | None
         Relative residual at which iterations stop; for sor, cg [default: 0.001]
     sigma : Value | None
-        Standard deviation of the Gaussian, voxels at the current scale; for gaussian [default: 1.732; for pairs of images that are compared by mind 2.5]
+        Standard deviation of the Gaussian, voxels at the current scale; for gaussian [default: 1.732; for pairs of images that are compared by mind, mi or nmi 3]
     schedule : Value | None
         Scales and their maximum numbers of iterations, coarse to fine: `2x100` is at most 100 iterations at twice the voxel size [default: 4x100,2x100,1x50; for an atlas 4x50,2x50,1x25]
     convergence : Value | None
@@ -701,6 +712,17 @@ def deform(
     -------
     Result
         The record, the verdict, and what is in the files; with `dry_run` a dict: `reads`, `writes`, `memory_bytes`, `free_bytes`.
+
+    Raises
+    ------
+    OptionError
+        A keyword argument that is unknown, out of its range, or would be ignored.
+    InputError
+        An image, a file or another input that cannot be used.
+    DeviceError
+        A device that is not there, or that failed.
+    VoxalignError
+        What else goes wrong, such as memory that runs out.
     """
 
 @overload
@@ -895,6 +917,17 @@ def elastic(
     -------
     Result
         The record, the verdict, and what is in the files; with `dry_run` a dict: `reads`, `writes`, `memory_bytes`, `free_bytes`.
+
+    Raises
+    ------
+    OptionError
+        A keyword argument that is unknown, out of its range, or would be ignored.
+    InputError
+        An image, a file or another input that cannot be used.
+    DeviceError
+        A device that is not there, or that failed.
+    VoxalignError
+        What else goes wrong, such as memory that runs out.
     """
 
 @overload
@@ -994,7 +1027,7 @@ def anatomy(
     solver_tolerance : Value | None
         Relative residual at which iterations stop; for sor, cg [default: 0.001]
     sigma : Value | None
-        Standard deviation of the Gaussian, voxels at the current scale; for gaussian [default: 1.732; for pairs of images that are compared by mind 2.5]
+        Standard deviation of the Gaussian, voxels at the current scale; for gaussian [default: 1.732; for pairs of images that are compared by mind, mi or nmi 3]
     schedule : Value | None
         Scales and their maximum numbers of iterations, coarse to fine: `2x100` is at most 100 iterations at twice the voxel size [default: 4x100,2x100,1x50; for an atlas 4x50,2x50,1x25]
     convergence : Value | None
@@ -1038,6 +1071,17 @@ def anatomy(
     -------
     Result
         The record, the verdict, and what is in the files; with `dry_run` a dict: `reads`, `writes`, `memory_bytes`, `free_bytes`.
+
+    Raises
+    ------
+    OptionError
+        A keyword argument that is unknown, out of its range, or would be ignored.
+    InputError
+        An image, a file or another input that cannot be used.
+    DeviceError
+        A device that is not there, or that failed.
+    VoxalignError
+        What else goes wrong, such as memory that runs out.
     """
 
 @overload
@@ -1157,7 +1201,7 @@ def atlas(
     solver_tolerance : Value | None
         Relative residual at which iterations stop; for sor, cg [default: 0.001]
     sigma : Value | None
-        Standard deviation of the Gaussian, voxels at the current scale; for gaussian [default: 1.732; for pairs of images that are compared by mind 2.5]
+        Standard deviation of the Gaussian, voxels at the current scale; for gaussian [default: 1.732; for pairs of images that are compared by mind, mi or nmi 3]
     schedule : Value | None
         Scales and their maximum numbers of iterations, coarse to fine: `2x100` is at most 100 iterations at twice the voxel size [default: 4x100,2x100,1x50; for an atlas 4x50,2x50,1x25]
     convergence : Value | None
@@ -1217,6 +1261,17 @@ def atlas(
     -------
     Result
         The record, the verdict, and what is in the files; with `dry_run` a dict: `reads`, `writes`, `memory_bytes`, `free_bytes`.
+
+    Raises
+    ------
+    OptionError
+        A keyword argument that is unknown, out of its range, or would be ignored.
+    InputError
+        An image, a file or another input that cannot be used.
+    DeviceError
+        A device that is not there, or that failed.
+    VoxalignError
+        What else goes wrong, such as memory that runs out.
     """
 
 @overload
@@ -1351,6 +1406,17 @@ def drr(
     -------
     Result
         The record, the verdict, and what is in the files; with `dry_run` a dict: `reads`, `writes`, `memory_bytes`, `free_bytes`.
+
+    Raises
+    ------
+    OptionError
+        A keyword argument that is unknown, out of its range, or would be ignored.
+    InputError
+        An image, a file or another input that cannot be used.
+    DeviceError
+        A device that is not there, or that failed.
+    VoxalignError
+        What else goes wrong, such as memory that runs out.
     """
 
 @overload
@@ -1536,6 +1602,17 @@ def pose(
     -------
     Result
         The record, the verdict, and what is in the files; with `dry_run` a dict: `reads`, `writes`, `memory_bytes`, `free_bytes`.
+
+    Raises
+    ------
+    OptionError
+        A keyword argument that is unknown, out of its range, or would be ignored.
+    InputError
+        An image, a file or another input that cannot be used.
+    DeviceError
+        A device that is not there, or that failed.
+    VoxalignError
+        What else goes wrong, such as memory that runs out.
     """
 
 @overload
@@ -1676,6 +1753,17 @@ def segment(
     -------
     Result
         The record, the verdict, and what is in the files; with `dry_run` a dict: `reads`, `writes`, `memory_bytes`, `free_bytes`.
+
+    Raises
+    ------
+    OptionError
+        A keyword argument that is unknown, out of its range, or would be ignored.
+    InputError
+        An image, a file or another input that cannot be used.
+    DeviceError
+        A device that is not there, or that failed.
+    VoxalignError
+        What else goes wrong, such as memory that runs out.
     """
 
 @overload
@@ -1738,6 +1826,17 @@ def stack(
     -------
     Result
         The record, the verdict, and what is in the files; with `dry_run` a dict: `reads`, `writes`, `memory_bytes`, `free_bytes`.
+
+    Raises
+    ------
+    OptionError
+        A keyword argument that is unknown, out of its range, or would be ignored.
+    InputError
+        An image, a file or another input that cannot be used.
+    DeviceError
+        A device that is not there, or that failed.
+    VoxalignError
+        What else goes wrong, such as memory that runs out.
     """
 
 @overload
@@ -1824,6 +1923,17 @@ def surface(
     -------
     Result
         The record, the verdict, and what is in the files; with `dry_run` a dict: `reads`, `writes`, `memory_bytes`, `free_bytes`.
+
+    Raises
+    ------
+    OptionError
+        A keyword argument that is unknown, out of its range, or would be ignored.
+    InputError
+        An image, a file or another input that cannot be used.
+    DeviceError
+        A device that is not there, or that failed.
+    VoxalignError
+        What else goes wrong, such as memory that runs out.
     """
 
 def apply(
