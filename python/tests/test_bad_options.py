@@ -41,7 +41,9 @@ def types() -> dict[tuple[str, str], str]:
     """The types of all options in the stubs, by function and name."""
     tree = ast.parse((Path(vx.__file__).parent / "_native.pyi").read_text())
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in NEEDED]
-    return {(f.name, a.arg): ast.unparse(a.annotation) for f in functions for a in f.args.kwonlyargs if a.annotation}
+    hints = {(f.name, a.arg): ast.unparse(a.annotation) for f in functions for a in f.args.kwonlyargs if a.annotation}
+    # A switch on which depends what comes back.
+    return {of: "bool" if hint == "Literal[False]" else hint for of, hint in hints.items()}
 
 
 TYPES = types()

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import voxalign as vx
+from voxalign import _native
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -168,15 +169,21 @@ def test_the_page_of_the_api() -> None:
     assert page.read_text() == text, "docs/python-api.md is out of date: VOXALIGN_WRITE_DOCS=1 tools/python.sh test -k page_of_the_api"
 
 
+def is_plan(node: ast.FunctionDef) -> bool:
+    """Whether it is the form of a function that has no documentation of its own: by `dry_run=True`."""
+    decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
+    return decorators == ["overload"] and node.returns is not None and ast.unparse(node.returns) == "dict[str, Any]"
+
+
 def test_the_stubs_say_what_the_module_says() -> None:
     stubs = ast.parse((Path(vx.__file__).parent / "_native.pyi").read_text())
     compared = 0
     for node in stubs.body:
         members = node.body if isinstance(node, ast.ClassDef) else [node]
-        owner = getattr(vx, node.name, None) if isinstance(node, ast.ClassDef) else vx
+        owner = getattr(vx, node.name, None) if isinstance(node, ast.ClassDef) else _native
         for member in members:
             # What operators do is said in the stubs alone.
-            if isinstance(member, ast.FunctionDef) and not member.name.startswith("_"):
+            if isinstance(member, ast.FunctionDef) and not member.name.startswith("_") and not is_plan(member):
                 assert inspect.getdoc(getattr(owner, member.name)) == documented(member).strip(), member.name
                 compared += 1
     assert compared > 40

@@ -232,7 +232,7 @@ def _write(
 ) -> dict[str, Path]:
     """Writes files with their sidecars, which move to their names when all are there."""
     folder.mkdir(parents=True, exist_ok=True)
-    written = {}
+    written: dict[str, Path] = {}
     with tempfile.TemporaryDirectory(dir=folder, prefix=".voxalign-") as hidden:
         for role, name, write, said in plan:
             new = Path(hidden) / f"{stem}_{name}"

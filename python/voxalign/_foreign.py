@@ -250,13 +250,13 @@ def fill(memory: Any, values: npt.NDArray[Any]) -> None:
 def _array(values: Any) -> npt.NDArray[Any]:
     """Numbers in the memory of the host."""
     kind = f"{type(values).__module__}.{type(values).__qualname__}"
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(cast(Any, values)):
         raise InputError(
             "the values are masked, and an image has no mask of its own; give values.filled(...), and the mask as an image "
             "(`fixed_mask`, `moving_mask`)"
         )
     try:
-        array: npt.NDArray[Any] = _of_dlpack(values) if _is_lent(values) else np.asarray(values)
+        array: npt.NDArray[Any] = _of_dlpack(values) if _is_lent(values) else np.asarray(cast(Any, values))
     except MemoryError:
         raise
     except Exception as e:

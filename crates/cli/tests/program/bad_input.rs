@@ -293,7 +293,7 @@ fn configuration_files() {
     with("dof = 'six'", &["job.toml", "dof", "'six'", "give a whole number"]);
     with("dof = {a = 1}", &["job.toml", "--dof is", "give a text, a number"]);
     with("dof = ", &["job.toml", "line 1"]);
-    with("quiet = 1", &["--quiet is 1", "boolean"]);
+    with("quiet = 1", &["--quiet is 1", "give true or false"]);
     refused(&place, &format!("{pair} --config none.toml"), &["none.toml"]);
 }
 

@@ -9,6 +9,9 @@ const PROGRESS: &str = "True for a bar, or a function that is called with a dict
 
 /// By which a job tells what it would do.
 const DRY_RUN: &str = "dry_run";
+/// The same with its type, where the job is done, and where it is not.
+const RUNS: &str = "dry_run: Literal[False] = False";
+const PLANS: &str = "dry_run: Literal[True]";
 /// What a function raises, and when.
 const RAISES: [(&str, &str); 4] = [
     ("OptionError", "A keyword argument that is unknown, out of its range, or would be ignored."),
@@ -48,7 +51,7 @@ impl Parameter {
     /// What stands in a list of parameters; with types in stubs.
     fn listed(&self, with_type: bool) -> String {
         if with_type && self.name == DRY_RUN {
-            return format!("{DRY_RUN}: Literal[False] = False");
+            return RUNS.to_owned();
         }
         match (with_type, self.required) {
             (false, true) => self.name.clone(),
@@ -120,13 +123,11 @@ impl Declared {
             parameters.concat(),
             self.gives.0
         );
-        match self.named(DRY_RUN) {
-            None => whole,
-            Some(_) => format!(
-                "@overload\ndef {}(*args: Any, {DRY_RUN}: Literal[True], **options: Any) -> dict[str, Any]: ...\n\
-                 @overload\n{whole}",
-                self.name
-            ),
+        if self.named(DRY_RUN).is_none() {
+            return whole;
         }
+        let parameters = parameters.concat().replace(RUNS, PLANS);
+        let plan = format!("def {}(\n{parameters}) -> dict[str, Any]: ...\n", self.name);
+        format!("@overload\n{plan}@overload\n{whole}")
     }
 }

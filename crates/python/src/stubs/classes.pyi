@@ -325,4 +325,7 @@ def read_transform(
         A file that is not there, is damaged, or holds no transform.
     """
 
-def program(arguments: Sequence[str], starts: Sequence[str]) -> int: ...
+def program(arguments: Sequence[str], starts: Sequence[str]) -> int:
+    """Runs the program with these arguments, its name first, and gives its exit code; `starts` is what would start it anew. It
+    takes the process' signals, and is for a process of its own.
+    """
