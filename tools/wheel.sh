@@ -47,7 +47,7 @@ try() {
     root=${ROOT:-$(mktemp -d)}
     [ -e "$root/usr/bin/python3" ] ||
         debootstrap --variant=minbase --include=python3,python3-venv bookworm "$root" >"$root.log"
-    work=$root/work
+    work=$root/trial
     rm -rf "$work"
     mkdir -p "$work/wheels"
     cp -r data "$work/data"
@@ -57,7 +57,7 @@ try() {
         -d "$work/wheels" "$wheel"
     cat >"$work/steps.sh" <<'END'
 set -eu
-cd /work
+cd /trial
 for tool in cc c++ rustc cargo mpicc; do
     if command -v $tool; then exit 1; fi
 done
@@ -81,7 +81,7 @@ print(result.verdict, result.warped)
 assert result.verdict
 PYTHON
 END
-    timed "in the bare Debian" unshare --mount sh -c "mount --rbind /proc '$root/proc' && chroot '$root' sh /work/steps.sh"
+    timed "in the bare Debian" unshare --mount sh -c "mount --rbind /proc '$root/proc' && chroot '$root' sh /trial/steps.sh"
     [ -n "${ROOT:-}" ] || rm -rf "$root" "$root.log"
 }
 
