@@ -337,6 +337,7 @@ impl Lent {
     }
 }
 
+#[guarded]
 #[pymethods]
 impl Lent {
     #[getter]
