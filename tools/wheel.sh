@@ -28,7 +28,7 @@ build() {
     (
         cd python
         PATH=$venv/bin:$PATH CARGO_TARGET_DIR=$target timed "the wheel" \
-            maturin build --release --locked --zig --compatibility manylinux2014 -o "$wheels"
+            maturin build --profile wheel --locked --zig --compatibility manylinux2014 -o "$wheels"
     )
     wheel=$(echo "$wheels"/*.whl)
     size=$(stat -c %s "$wheel")
