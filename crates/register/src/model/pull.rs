@@ -8,6 +8,7 @@ use crate::error::{RegisterError, Result};
 use crate::similarity::{Images, PendingEnergies};
 use std::ops::Range;
 use voxalign_compute::ops::elementwise::x;
+use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::{Device, DeviceBuffer, Dims, Memory};
 use voxalign_image::Grid;
 
@@ -176,7 +177,7 @@ impl<D: Device> Counts<'_, D> {
     pub const ALL: Self = Self { given: None, moving: None };
 
     /// Does something with what voxels count where the moving images are displaced by `field`, of those that images
-    /// [show](crate::attachment::images::seen) something at `now`; `None` where that is not asked.
+    /// [show](crate::attachment::images::seen) something at `now`; `None` where that is not asked, and where none of both is left.
     ///
     /// # Errors
     /// What fails on the device; what the work returns.
@@ -188,8 +189,11 @@ impl<D: Device> Counts<'_, D> {
         mut now: Option<D::Buffer<f32>>,
         work: impl FnOnce(Option<&D::Buffer<f32>>) -> Result<R>,
     ) -> Result<R> {
-        if let (Some(now), Some(given)) = (&mut now, self.given) {
-            device.eval_in_place(&(x(0) * x(1)), now, &[given], &[], None)?;
+        if let (Some(shown), Some(given)) = (&mut now, self.given) {
+            device.eval_in_place(&(x(0) * x(1)), shown, &[given], &[], None)?;
+            if device.reduce(&[shown], &[Reduction::Max(0)])?[0] <= 0.0 {
+                now = None;
+            }
         }
         let given = now.as_ref().or(self.given);
         match self.moving {
@@ -244,6 +248,22 @@ mod tests {
             Ok(())
         });
         (energies.unwrap().wait().unwrap().total, found)
+    }
+
+    /// What is shown now counts as it was given to; where nothing would be left, what was given does.
+    #[test]
+    fn what_is_not_shown_now_is_left_out() {
+        let device = Cpu::new(Some(1)).unwrap();
+        let up = |values: &[f32]| device.upload(values).unwrap();
+        let (given, field) = (up(&[0.0, 0.5, 1.0]), up(&[0.0; 9]));
+        let counts = Counts { given: Some(&given), moving: None };
+        let under = |now: Option<&[f32]>| {
+            let work = |weights: Option<&_>| Ok(device.download(weights.unwrap())?);
+            counts.under(&device, &field, [3, 1, 1], now.map(up), work).unwrap()
+        };
+        assert_eq!(under(Some(&[1.0, 1.0, 0.0])), [0.0, 0.5, 0.0]);
+        assert_eq!(under(Some(&[1.0, 0.0, 0.0])), [0.0, 0.5, 1.0]);
+        assert_eq!(under(None), [0.0, 0.5, 1.0]);
     }
 
     /// Images of several sizes, larger and smaller ones after each other, pull as each does alone.
