@@ -206,16 +206,7 @@ fn descriptors_are_those_of_the_program() {
     assert_eq!(all.len(), COMMANDS.len());
     for (path, descriptor) in all {
         let text = serde_json::to_string_pretty(&descriptor).unwrap() + "\n";
-        if std::env::var_os("VOXALIGN_WRITE_DOCS").is_some() {
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(&path, &text).unwrap();
-        }
-        let found = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(
-            found == text,
-            "{} is out of date: regenerate it with VOXALIGN_WRITE_DOCS=1",
-            path.display()
-        );
+        crate::reference::compare(&path, &text);
     }
 }
 

@@ -176,19 +176,22 @@ fn pages() -> Vec<(PathBuf, String)> {
     all
 }
 
+/// That a file is what it would be written as now; it is, where `VOXALIGN_WRITE_DOCS` says so.
+pub(crate) fn compare(path: &std::path::Path, text: &str) {
+    if std::env::var_os("VOXALIGN_WRITE_DOCS").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let found = std::fs::read_to_string(path).unwrap_or_default();
+    let path = path.display();
+    assert!(found == text, "{path} is out of date: regenerate it with VOXALIGN_WRITE_DOCS=1");
+}
+
 #[test]
 fn the_pages_of_options_are_those_of_the_program() {
     let pages = pages();
     assert_eq!(pages.len(), JOBS.len() + 1);
     for (path, text) in pages {
-        if std::env::var_os("VOXALIGN_WRITE_DOCS").is_some() {
-            std::fs::write(&path, &text).unwrap();
-        }
-        let found = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(
-            found == text,
-            "{} is out of date: regenerate it with VOXALIGN_WRITE_DOCS=1",
-            path.display()
-        );
+        compare(&path, &text);
     }
 }

@@ -3,13 +3,13 @@
 use super::caller;
 use crate::arguments::Given;
 use crate::result::{Found, Result};
-use crate::work::{Failure, run};
+use crate::work::{Failure, Teller, run};
 use crate::{error, json};
 use pyo3::prelude::*;
 use serde_json::Value;
 use tempfile::TempDir;
-use voxalign_jobs::machine::Machine;
-use voxalign_jobs::{Error, Job};
+use voxalign_jobs::machine::{Machine, MachineOptions};
+use voxalign_jobs::{Caller, Error, Job};
 use voxalign_options::text;
 
 /// Does a job of files.
@@ -20,20 +20,33 @@ pub(super) fn call<J: Job + Send + 'static>(
     if given.dry_run {
         return planned::<J>(py, &given);
     }
-    let kept = kept(&mut given)?;
+    done(py, &mut given, |job: &J, machine, caller, teller| {
+        let starting = Machine::starting(machine, J::AUTO).map_err(Failure::Device)?;
+        let inputs = job.read(caller, teller)?;
+        let machine = starting.wait().map_err(Failure::Device)?;
+        machine.explain(teller);
+        Ok(Found::of(&job.find(&machine, inputs, caller, teller)?))
+    })
+}
+
+/// Checks a job of files, which `work` does, and gives its result.
+pub(super) fn done<J: Job + Send + 'static>(
+    py: Python<'_>,
+    given: &mut Given,
+    work: impl FnOnce(&J, MachineOptions, &Caller, &Teller) -> std::result::Result<Found, Failure>
+    + Send
+    + 'static,
+) -> PyResult<Py<PyAny>> {
+    let kept = kept(given)?;
     let (job, machine) = (given.job::<J>()?, given.machine);
     if let Some(what) = job.missing() {
         return Err(error::option(format!("{what} is missing; give it by its name")));
     }
-    let caller = caller(J::NAME, &given);
+    let caller = caller(J::NAME, given);
     let found = run(py, machine.threads, &given.watcher, move |teller| {
         job.check_options().map_err(Failure::Options)?;
         job.check(&caller, teller)?;
-        let starting = Machine::starting(machine, J::AUTO).map_err(Failure::Device)?;
-        let inputs = job.read(&caller, teller)?;
-        let machine = starting.wait().map_err(Failure::Device)?;
-        machine.explain(teller);
-        Ok(Found::of(&job.find(&machine, inputs, &caller, teller)?))
+        work(&job, machine, &caller, teller)
     })?;
     Ok(Py::new(py, Result::new(found, kept)?)?.into_any())
 }

@@ -1,10 +1,9 @@
 //! Jobs that follow a sequence where `stream` is given.
 
-use super::{caller, job};
+use super::job;
 use crate::arguments::Given;
-use crate::error;
-use crate::result::{Found, Result};
-use crate::work::{Failure, Teller, run};
+use crate::result::Found;
+use crate::work::{Failure, Teller};
 use pyo3::prelude::*;
 use serde::Serialize;
 use voxalign_jobs::machine::Machine;
@@ -63,20 +62,11 @@ pub(super) fn call<J: Sequence + Send + 'static>(
     if given.dry_run || given.is_in_memory() || !given.job::<J>()?.is_one() {
         return single(py, given);
     }
-    let kept = job::kept(&mut given)?;
-    let (job, machine) = (given.job::<J>()?, given.machine);
-    if let Some(what) = job.missing() {
-        return Err(error::option(format!("{what} is missing; give it by its name")));
-    }
-    let caller = caller(J::NAME, &given);
-    let found = run(py, machine.threads, &given.watcher, move |teller| {
-        job.check_options().map_err(Failure::Options)?;
-        job.check(&caller, teller)?;
+    job::done(py, &mut given, |job: &J, machine, caller, teller| {
         let machine = Machine::start(machine, J::AUTO).map_err(Failure::Device)?;
         machine.explain(teller);
-        Ok(job.follow(&machine, &caller, teller)?)
-    })?;
-    Ok(Py::new(py, Result::new(found, kept)?)?.into_any())
+        Ok(job.follow(&machine, caller, teller)?)
+    })
 }
 
 /// A body that the images move, or those of a sequence.

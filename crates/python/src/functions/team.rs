@@ -1,10 +1,9 @@
 //! Jobs that several devices of this process do together.
 
-use super::{caller, job, pair};
+use super::{job, pair};
 use crate::arguments::Given;
-use crate::error;
-use crate::result::{Found, Result};
-use crate::work::{Failure, run};
+use crate::result::Found;
+use crate::work::Failure;
 use pyo3::prelude::*;
 use voxalign_compute::comm::Communicator;
 use voxalign_jobs::{Job, affine, atlas, team};
@@ -38,19 +37,10 @@ fn call<J: Job + Send + 'static>(
     mut given: Given,
     gpus: Option<usize>,
 ) -> PyResult<Py<PyAny>> {
-    let kept = job::kept(&mut given)?;
-    let (job, machine) = (given.job::<J>()?, given.machine);
-    if let Some(what) = job.missing() {
-        return Err(error::option(format!("{what} is missing; give it by its name")));
-    }
-    let caller = caller(J::NAME, &given);
-    let found = run(py, machine.threads, &given.watcher, move |teller| {
-        job.check_options().map_err(Failure::Options)?;
-        job.check(&caller, teller)?;
+    job::done(py, &mut given, move |job: &J, machine, caller, teller| {
         let machine =
             team::start(machine, gpus, &Communicator::single(), teller).map_err(Failure::Device)?;
-        let inputs = job.read(&caller, teller)?;
-        Ok(Found::of(&job.find(&machine, inputs, &caller, teller)?))
-    })?;
-    Ok(Py::new(py, Result::new(found, kept)?)?.into_any())
+        let inputs = job.read(caller, teller)?;
+        Ok(Found::of(&job.find(&machine, inputs, caller, teller)?))
+    })
 }
