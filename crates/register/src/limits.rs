@@ -78,19 +78,25 @@ limits! {
         unbent: (f64, f64) = (0.03, 0.1),
         /// The most harmonic energy for each nat of it.
         energy_per_information: f64 = 2.0,
+        /// The same where the images agree (0 or more) under the affine map that the deformation starts from: a right pair of lungs has 2.4,
+        /// and no wrong result that passes all other checks has more than 2 (docs/accuracy.md).
+        energy_where_aligned: f64 = 3.0,
         /// The least fraction of the information under the best affine transform that a deformation keeps.
         worth: f64 = 0.7,
         /// The least [agreement](crate::evidence::Evidence::agreement) of the images after the deformation.
         agreement: f64 = 0.0,
+        /// The same of a deformation that confirms an affine part under which the images agree too little, as images of two kinds do where
+        /// bodies are bent much: of those that end where they belong 11 and more, of wrong ones that nothing else reveals 5.7 and less.
+        confirms: f64 = 6.0,
         /// The least agreement under the affine map nearest to the whole transform, without any bending. At least
         /// -0.7 for 279 right results except three whose wrong start was partly undone; at most -1.9 for 277 wrong
         /// ones that no other check reveals, except three (docs/accuracy.md).
         straight: f64 = -1.0,
         /// The least agreement of the whole images under that map where masks keep a small part of them.
         unmasked: f64 = -2.0,
-        /// The least information within the tissue under that map, nats: of right results 0.059 and more, of the outline of a brain
-        /// with another inside 0.015 and less.
-        tissue: f64 = 0.03,
+        /// The least information within the tissue under that map, nats: of right results 0.052 and more, of the outline of a brain
+        /// with another inside 0.049 and less.
+        tissue: f64 = 0.05,
     }
 
     /// Bounds on corresponding points that pull.

@@ -177,15 +177,15 @@ impl Scores {
 
     /// Whether a deformation of an `energy` (the harmonic one, for each voxel of the object) is worth the
     /// information that the images share after it: what does not belong together is bent a lot and
-    /// agrees little. `None` where it is not known, or where they do not [agree](Self::agrees) at all.
+    /// agrees little; `most` is allowed for each nat. `None` where it is not known, or where they do not [agree](Self::agrees) at all.
     #[must_use]
-    pub fn earns(&self, energy: f64) -> Option<Check> {
+    pub fn earns(&self, energy: f64, most: f64) -> Option<Check> {
         let information = self.agreement.filter(|a| !a.plain)?.information;
         if information < DEFORMATION.information {
             return None;
         }
         let name = "harmonic energy in the object per nat of shared information";
-        let check = Check::at_most(name, energy / information, DEFORMATION.energy_per_information);
+        let check = Check::at_most(name, energy / information, most);
         Some(check.or(Remedy::SameTissue))
     }
 }
@@ -325,7 +325,7 @@ mod tests {
             agreement: Some(Agreement { object: 1000, voxels: 900, information, plain: false }),
             ..Scores::default()
         };
-        let of = |energy, information: f64| sharing(information).earns(energy).unwrap();
+        let of = |energy, information: f64| sharing(information).earns(energy, 2.0).unwrap();
         assert!(of(0.5, 0.9).passed && of(0.2, 0.3).passed);
         let bent = of(0.84, 0.31);
         assert!(
@@ -333,8 +333,8 @@ mod tests {
                 && bent.remedy_code == Some(Remedy::SameTissue)
                 && (bent.value - 0.84 / 0.31).abs() < 1e-12
         );
-        assert_eq!(sharing(0.01).earns(0.1), None);
-        assert_eq!(Scores::default().earns(0.1), None);
+        assert_eq!(sharing(0.01).earns(0.1, 2.0), None);
+        assert_eq!(Scores::default().earns(0.1, 2.0), None);
     }
 
     #[test]
@@ -383,7 +383,7 @@ mod tests {
         let shapes = Agreement::new(&both_plain, &plain, &plain);
         assert!(shapes.plain && shapes.voxels > 1000, "{shapes:?}");
         let scores = Scores { agreement: Some(shapes), ..Scores::default() };
-        assert_eq!((scores.agrees(DEFORMATION.information), scores.earns(1.0)), (None, None));
+        assert_eq!((scores.agrees(DEFORMATION.information), scores.earns(1.0, 2.0)), (None, None));
         // Nothing within the object, and nothing at all.
         let nothing = Volume::filled(grid.clone(), f32::NAN);
         assert_eq!(Agreement::new(&both, &tissue, &nothing), Agreement::default());

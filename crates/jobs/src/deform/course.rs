@@ -222,9 +222,17 @@ impl<D: Deformer> Course<'_, D> {
         let of = (with_suited(parameters, suited.as_ref()), run);
         let mut record = record::record(of, &result, found.as_ref(), machine);
         record.inputs = input_records;
-        let verdict = with_affine_part(result.verdict, found.as_ref(), mirrored);
-        let DeformResult { forward, inverse, jacobian, measures, scales, path, foreground, .. } =
-            result;
+        let DeformResult {
+            forward,
+            inverse,
+            jacobian,
+            measures,
+            scales,
+            path,
+            foreground,
+            verdict,
+            ..
+        } = result;
 
         let dimensions = inputs.pair.dimensions;
         let (fields, of) = ([forward, inverse], [&grids[0], &grids[1]]);
@@ -264,6 +272,7 @@ impl<D: Deformer> Course<'_, D> {
             let scored =
                 Scored::of(device, (&inputs.pair, moving), &whole, (start, rival), foreground, of)?;
             let measures = &measures;
+            let verdict = with_affine_part(verdict, found.as_ref(), mirrored, evidence.as_ref());
             let found = Found { pulls, verdict, measures, evidence, start, whole: &whole };
             let (verdict, distances) = inputs.judged(found, &scored, [&grids[0], &grids[1]]);
             let views = scored.views;
@@ -353,7 +362,7 @@ impl<T> End<'_, T> {
         let mut record = record::of_affine_part(of, self.affine, middle, self.machine);
         record.inputs = inputs;
         let verdict =
-            with_affine_part(Verdict::default(), Some(self.affine), self.affine.mirrored());
+            with_affine_part(Verdict::default(), Some(self.affine), self.affine.mirrored(), None);
         let mut verdict = run.caller.worded(verdict, T::SPEAKER);
         verdict.remarks.push(self.remark().into());
         verdict.remarks.extend(pair.remarks(&views));

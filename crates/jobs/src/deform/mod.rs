@@ -39,14 +39,16 @@ use crate::pair::{Distances, Pair, Views, landmark_remarks, outside};
 use std::sync::Arc;
 use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Affine, Grid, Transform, VectorField, Volume};
-use voxalign_options::Text;
+use voxalign_options::{Text, text};
 use voxalign_register::attachment::Landmarks;
 use voxalign_register::diffeo::{
     ChannelInput, DeformInput, DeformResult, DeformationEvidence, Intensities, Matching,
-    Preparation, ShapeInput, information_asked, object_of,
+    Preparation, ShapeInput, energy_allowed, information_asked, object_of,
 };
 use voxalign_register::evidence::Seen;
-use voxalign_register::linear::{AffineOptions, AffineResult, Init, register_affine, see};
+use voxalign_register::linear::{
+    AGREEMENT_CHECK, AffineOptions, AffineResult, Init, register_affine, see,
+};
 use voxalign_register::measures::FieldMeasures;
 use voxalign_register::resample::MovingImage;
 use voxalign_register::scores::{Resampled, Scores, Scoring, Tissue};
@@ -195,7 +197,12 @@ pub(crate) fn register_by<D: Deformer>(
     )?;
     let to_judge = Found {
         pulls: inputs.pulls(),
-        verdict: with_affine_part(deformation.verdict.clone(), found.as_ref(), mirrored),
+        verdict: with_affine_part(
+            deformation.verdict.clone(),
+            found.as_ref(),
+            mirrored,
+            evidence.as_ref(),
+        ),
         measures: &deformation.measures,
         evidence,
         start,
@@ -210,16 +217,30 @@ pub(crate) fn register_by<D: Deformer>(
     Ok((Registered { affine: found, deformation, views: scored.views, evidence, verdict }, extra))
 }
 
-/// The verdict on a deformation after that on its affine part, with what is said of mirrored images.
+/// The verdict on a deformation after that on its affine part, with what is said of mirrored images. That the images agree too little
+/// under the affine part alone counts no more where the deformation confirms it.
 fn with_affine_part(
-    verdict: Verdict,
+    mut verdict: Verdict,
     affine: Option<&AffineResult>,
     mirrored: Option<Verdict>,
+    evidence: Option<&DeformationEvidence>,
 ) -> Verdict {
-    let verdict = match affine {
-        Some(affine) => verdict.after("affine part", &affine.verdict, Remedy::OtherAffinePart),
-        None => verdict,
-    };
+    if let Some(affine) = affine {
+        let mut before = affine.verdict.clone();
+        if let Some(evidence) = evidence.filter(|e| e.confirms_start())
+            && let Some(too_little) =
+                before.checks.iter().position(|c| c.name == AGREEMENT_CHECK && !c.passed)
+        {
+            let too_little = before.checks.remove(too_little);
+            verdict.remarks.push(text!(
+                "the images agree too little under the affine part alone ({}; {}), and the deformation confirms it: after it they agree by {}",
+                format!("{:.2}", too_little.value),
+                too_little.asked,
+                format!("{:.1}", evidence.deformed.agreement())
+            ));
+        }
+        verdict = verdict.after("affine part", &before, Remedy::OtherAffinePart);
+    }
     let Some(mirrored) = mirrored else { return verdict };
     // Those of an affine part are in the verdict already.
     let further = if affine.is_some() { Vec::new() } else { mirrored.checks };
@@ -368,7 +389,8 @@ impl Inputs {
             }
         }
         let energy = measures.harmonic_energy_of_object(grids[0].len()).filter(|_| pulls.images);
-        let earns = energy.and_then(|energy| after.earns(energy));
+        let most = energy_allowed(evidence.as_ref());
+        let earns = energy.and_then(|energy| after.earns(energy, most));
         verdict = verdict
             .with(after.worth(worse, remedy))
             .with(after.agrees(information_asked(evidence.as_ref())))

@@ -46,6 +46,14 @@ impl DeformationEvidence {
         }
     }
 
+    /// Whether the deformation confirms the affine map that it starts from, although the images agree too little under that map alone: after
+    /// the deformation they agree by far more than what is bent by force, and nearly agree without its bending.
+    #[must_use]
+    pub fn confirms_start(&self) -> bool {
+        self.straight.agreement() >= DEFORMATION.straight
+            && self.deformed.agreement() >= DEFORMATION.confirms
+    }
+
     /// Whether the images agree: as they lie after the deformation, and under the affine map that is nearest to it; there, where they
     /// are not two `plain` shapes, also within their tissue.
     #[must_use]
@@ -69,6 +77,13 @@ impl DeformationEvidence {
         };
         all.into_iter().map(remedy).collect()
     }
+}
+
+/// The most harmonic energy for each nat that a deformation with this evidence may have: more where the images agree without any deformation.
+#[must_use]
+pub fn energy_allowed(evidence: Option<&DeformationEvidence>) -> f64 {
+    let aligned = evidence.is_some_and(|e| e.start.agreement() >= AFFINE.agreement);
+    if aligned { DEFORMATION.energy_where_aligned } else { DEFORMATION.energy_per_information }
 }
 
 /// The information within tissue, nats, that a deformation with this evidence is asked for: less where next to nothing bends and the images agree under the
@@ -193,10 +208,28 @@ mod tests {
         assert!(other.deformed.found.foreground > 0.9, "{other:?}");
         // What bending alone brings within an outline.
         let mut bent = same;
-        bent.straight.found.tissue = 0.01;
+        bent.straight.found.tissue = 0.045;
         let failed: Vec<Check> = bent.checks(false).into_iter().filter(|c| !c.passed).collect();
         assert!(failed.len() == 1 && failed[0].name.contains("tissue under"), "{failed:?}");
         assert!(bent.checks(true).iter().all(|c| c.passed));
+    }
+
+    /// Images that bending alone makes agree, as it does where they are bent much.
+    #[test]
+    fn a_deformation_confirms_a_start_that_agrees_too_little() {
+        let none = Affine::identity();
+        let of = |seeds| DeformationEvidence::new(&seen(seeds), &none, &Transform::identity());
+        let (same, other) = (of([1.0, 1.0]), of([1.0, 5.0]));
+        assert!(same.deformed.agreement() > DEFORMATION.confirms, "{same:?}");
+        assert!(other.straight.agreement() < DEFORMATION.straight, "{other:?}");
+        assert!(same.confirms_start() && !other.confirms_start());
+        // Next to the affine map something else agrees, or nothing does after all.
+        assert!(!DeformationEvidence { straight: other.straight, ..same }.confirms_start());
+        assert!(!DeformationEvidence { deformed: other.deformed, ..same }.confirms_start());
+        let allowed = |evidence: Option<&DeformationEvidence>| energy_allowed(evidence);
+        assert_eq!(allowed(None), DEFORMATION.energy_per_information);
+        assert_eq!(allowed(Some(&other)), DEFORMATION.energy_per_information);
+        assert_eq!(allowed(Some(&same)), DEFORMATION.energy_where_aligned);
     }
 
     /// What hardly bends is held to less information, where its images agree without bending.

@@ -37,7 +37,7 @@ pub use crate::model::{
     DeformModel, Flow, Greedy, Lddmm, Matching, Multiscale, PathRecord, StepRule, Symmetric,
 };
 pub use elastic::{ElasticSetting, register_elastic};
-pub use evidence::{DeformationEvidence, information_asked};
+pub use evidence::{DeformationEvidence, energy_allowed, information_asked};
 pub use input::{ChannelInput, DeformInput, Intensities, Preparation, ShapeInput};
 pub use prepared::{Parts, PreparedPair};
 pub use register::{

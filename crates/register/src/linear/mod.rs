@@ -45,3 +45,4 @@ pub use prepared::PreparedFixed;
 pub use pyramid::see;
 pub use register::{register_affine, register_affine_on_device};
 pub use result::{AffineResult, Attempt};
+pub use verdict::AGREEMENT_CHECK;

@@ -7,6 +7,10 @@ use crate::verdict::{Check, Remedy, Verdict};
 use voxalign_image::{Affine, Transform, Vector3};
 use voxalign_options::{Text, text};
 
+/// The name of the check of the agreement of the images.
+pub const AGREEMENT_CHECK: &str =
+    "agreement of edges, information and tissue, independent of the cost";
+
 /// The findings on a result.
 pub(super) struct Findings {
     /// Evidence of the images.
@@ -60,8 +64,7 @@ fn scalings(transform: &Affine, flat: bool) -> [f64; 2] {
 pub(super) fn judge(f: &Findings) -> Verdict {
     let mut checks = Vec::new();
     let agreement = f.evidence.agreement();
-    let name = "agreement of edges, information and tissue, independent of the cost";
-    checks.push(Check::at_least(name, agreement, AFFINE.agreement).or(
+    checks.push(Check::at_least(AGREEMENT_CHECK, agreement, AFFINE.agreement).or(
         match (f.rescues, f.searched) {
             (true, _) => Remedy::BelongTogether,
             (false, true) => Remedy::OtherSimilarity,
