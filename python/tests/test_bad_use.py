@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import _thread
-import copy
 import gc
 import os
-import pickle
 import subprocess
 import sys
 import threading
@@ -284,13 +282,6 @@ def test_what_a_result_lacks() -> None:
         found.report()
     with pytest.raises(AttributeError):
         found.verdict = True
-
-
-@pytest.mark.parametrize("thing", [IMAGE, SHIFT], ids=repr)
-def test_what_cannot_be_pickled(thing: object) -> None:
-    for copied in (pickle.dumps, copy.deepcopy):
-        with pytest.raises(TypeError, match="pickle"):
-            copied(thing)
 
 
 # Threads and interrupts

@@ -69,6 +69,23 @@ def test_links(page: Path) -> None:
     assert broken(page) == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages_that_are_linked_to_are_in_the_book(page: Path) -> None:
+    """mdBook makes `.html` of `.md`, also where no such page is made."""
+    assert outside(page) == []
+
+
+def outside(page: Path) -> list[str]:
+    links = [link.partition("#")[0] for link in LINK.findall(prose(page)) if not re.match(r"[a-z]+:", link)]
+    return [link for link in links if link.endswith(".md") and (page.parent / link).resolve().parent != page.parent.resolve()]
+
+
+def test_links_out_of_the_book_are_found(tmp_path: Path) -> None:
+    page = tmp_path / "a.md"
+    page.write_text("[a](a.md#b) [b](../README.md#c) [c](../crates/a.rs) [d](https://example.org/a.md)\n")
+    assert outside(page) == ["../README.md"]
+
+
 def test_links_that_lead_nowhere_are_found(tmp_path: Path) -> None:
     page = tmp_path / "a.md"
     page.write_text("# One `two` three\n\n[a](a.md#one-two-three) [b](none.md) [c](#four)\n\n```\n[d](none.md)\n```\n")

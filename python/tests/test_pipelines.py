@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -80,6 +81,8 @@ def test_words() -> None:
     assert words("apply", "transform", ["a.tfm", "b.tfm"]) == ["--transform", "a.tfm", "b.tfm"]
     assert words("pose", "geometry", ["a.toml", "b.toml"]) == ["--geometry", "a.toml", "--geometry", "b.toml"]
     assert words("elastic", "stream", []) == []
+    channels = ["a.nii", "b.nii", "lncc", 1, "c.nii", "d.nii", "mi", 0.5]
+    assert words("deform", "channel", channels) == ["--channel", "a.nii", "b.nii", "lncc", "1", "--channel", "c.nii", "d.nii", "mi", "0.5"]
     assert _commands.inverted(["a", "b"], [False, True]) == ["a", "inverse:b"]
     with pytest.raises(ValueError, match="1 values for 2 transforms"):
         _commands.inverted(["a", "b"], [True])
@@ -109,15 +112,27 @@ def test_boutiques_runs_it(on_path: None, pair: tuple[Path, Path], registered: P
     assert {"out/affine.tfm", "out/result.json"} <= found
 
 
+def test_boutiques_gives_options_again(tmp_path: Path) -> None:
+    boutiques = pytest.importorskip("boutiques", reason="skipped: the package boutiques is not there")
+    call = {"ct": "ct.nii.gz", "xrays": ["a.png", "b.png"], "geometry": ["a.toml", "b c.toml"], "output": "out"}
+    (tmp_path / "call.json").write_text(json.dumps(call))
+    line = boutiques.bosh(["exec", "simulate", str(DESCRIPTORS / "pose.json"), "-i", str(tmp_path / "call.json")]).shell_command
+    assert shlex.split(line)[:9] == ["voxalign", "pose", "ct.nii.gz", "a.png", "b.png", "--output", "out", "--geometry", "a.toml"]
+    assert shlex.split(line)[9:] == ["--geometry", "b c.toml"]
+
+
 def test_wrappers_of_niwrap(
-    on_path: None, pair: tuple[Path, Path], registered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    on_path: None, pair: tuple[Path, Path], registered: Path, tmp_path: Path, run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("styx", reason="skipped: the package styxcompiler is not there")
     from styx.backend.python.core import to_python
     from styx.frontend.boutiques.core import from_boutiques
     from styxdefs import LocalRunner, set_global_runner
 
-    all_of_them = [json.loads(path.read_text("utf-8")) for path in sorted(DESCRIPTORS.glob("*.json"))]
+    command = [sys.executable, "-m", "voxalign.interfaces.styx", tmp_path / "descriptors"]
+    subprocess.run(command, check=True)
+    all_of_them = [json.loads(path.read_text("utf-8")) for path in sorted((tmp_path / "descriptors").glob("*.json"))]
+    assert len(all_of_them) == len(COMMANDS)
     for text, path in to_python(from_boutiques(one, "voxalign_wrappers") for one in all_of_them):
         module = tmp_path.joinpath(*path).with_suffix(".py")
         module.parent.mkdir(exist_ok=True)
@@ -132,6 +147,15 @@ def test_wrappers_of_niwrap(
     assert Path(affine.resampled).read_bytes() == (registered / "warped.nii.gz").read_bytes()
     applied = wrappers.voxalign_apply(input_=moving, reference=fixed, transform=[affine.transform], output="w.nii.gz")
     assert Path(applied.result).read_bytes() == (registered / "warped.nii.gz").read_bytes()
+    # Options that are given again.
+    channel = [fixed, moving, "lncc", "0.5"]
+    options = {"schedule": "2x20", "device": "cpu", "threads": 2}
+    channels = [wrappers.VoxalignDeformChannel(channel)] * 2
+    deformed = wrappers.voxalign_deform(fixed=fixed, moving=moving, output="deformed", channel=channels, **options)
+    again = ["--channel", *channel] * 2
+    run("deform", *pair, "-o", tmp_path / "deformed", *again, *[f"--{name}={value}" for name, value in options.items()])
+    assert Path(deformed.resampled).read_bytes() == (tmp_path / "deformed/warped.nii.gz").read_bytes()
+    assert len(json.loads(Path(deformed.record).read_text())["parameters"]["channels"]) == 3
 
 
 class TestNipype:

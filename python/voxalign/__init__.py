@@ -11,7 +11,6 @@ transform maps points of the fixed image to points of the moving one.
 
 from typing import TYPE_CHECKING, Any
 
-from ._bids import bids
 from ._native import (
     DeviceError,
     Image,
@@ -28,6 +27,7 @@ from ._native import (
     anatomy,
     apply,
     atlas,
+    bids,
     compare,
     compose,
     convert,

@@ -160,7 +160,7 @@ def _to_lps(source: Image) -> tuple[npt.NDArray[np.float64], list[float], list[f
     return direction[:n, :n] + 0.0, spacing[:n].tolist(), (origin[:n] + 0.0).tolist(), n
 
 
-def _values(source: Image, dimensions: int) -> npt.NDArray[np.float32]:
+def _values(source: Image, dimensions: int) -> npt.NDArray[Any]:
     values = source.numpy()
     return values if values.ndim == dimensions else values[..., None]
 
@@ -201,7 +201,11 @@ def to_ants(source: Image) -> Any:
     """An image of ANTs: LPS."""
     ants: Any = import_module("ants")
     direction, spacing, origin, n = _to_lps(source)
-    return ants.from_numpy(_values(source, n), origin=origin, spacing=spacing, direction=direction)
+    values = _values(source, n)
+    if values.dtype == np.int32:
+        # It has no integers with a sign.
+        values = values.astype(np.uint32 if values.min() >= 0 else np.float64)
+    return ants.from_numpy(values, origin=origin, spacing=spacing, direction=direction)
 
 
 def transform_to_sitk(source: Transform, dimensions: int | None = None) -> Any:
@@ -229,18 +233,31 @@ def transform_to_sitk(source: Transform, dimensions: int | None = None) -> Any:
     return made
 
 
-def parts(values: Any, affine: Any) -> tuple[npt.NDArray[Any], tuple[int, ...], list[float]]:
-    """Values of one to three dimensions, of whatever type, their shape, and the sixteen numbers of an affine."""
+#: Up to this all whole numbers are 32-bit floats.
+_EXACT = 2**24
+
+
+def parts(values: Any, affine: Any) -> tuple[npt.NDArray[Any], tuple[int, ...], list[float], bool]:
+    """Values of one to three dimensions, of whatever type, their shape, the sixteen numbers of an affine, and whether the values
+    are integers of 32 bits that floats do not hold.
+    """
     array = _array(values)
     while array.ndim > 3 and array.shape[-1] == 1:
         array = array[..., 0]
     if not 1 <= array.ndim <= 3:
         raise InputError(f"an image has 1 to 3 dimensions, and these values have the shape {array.shape}")
-    return array, array.shape, matrix(affine, plane=array.ndim < 3)
+    return array, array.shape, matrix(affine, plane=array.ndim < 3), _is_whole(array)
+
+
+def _is_whole(array: npt.NDArray[Any]) -> bool:
+    if array.dtype.kind not in "iu" or array.dtype.itemsize < 4 or not array.size:
+        return False
+    least, largest = int(array.min()), int(array.max())
+    return (least <= -_EXACT or largest >= _EXACT) and -(2**31) <= least and largest < 2**31
 
 
 def fill(memory: Any, values: npt.NDArray[Any]) -> None:
-    """Writes values as floats into the memory of an image."""
+    """Writes values into the memory of an image, as floats or as the integers that they are."""
     into = np.asarray(memory)
     # What is beyond the largest float becomes infinite, as it does where a file is read.
     with np.errstate(over="ignore", invalid="ignore"):

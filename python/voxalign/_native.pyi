@@ -39,7 +39,8 @@ class Image:
         ----------
         values : array_like
             One to three dimensions, x first, of real numbers of any type, which become 32-bit floats. Arrays of
-            numpy, or of torch, cupy and jax through DLPack.
+            numpy, or of torch, cupy and jax through DLPack. Integers of which some are 2^24 or more, as labels may
+            be, are kept as 32-bit integers, too.
         affine : array_like
             4x4, from voxel index to world, RAS+ mm, with the last row 0 0 0 1; of two dimensions 3x3 as well.
 
@@ -65,13 +66,14 @@ class Image:
     @property
     def orientation(self) -> str:
         """The directions of the axes, such as `RAS`."""
-    def numpy(self) -> npt.NDArray[np.float32]:
+    def numpy(self) -> npt.NDArray[Any]:
         """The values as an array, x first: a view that cannot be written to, and that keeps the image.
 
         Returns
         -------
         numpy.ndarray
-            32-bit floats of the shape of the image, x fastest (Fortran order). `numpy().copy()` can be written to.
+            32-bit floats of the shape of the image, x fastest (Fortran order); 32-bit integers of an image that
+            keeps these. `numpy().copy()` can be written to.
         """
     @property
     def __array_interface__(self) -> dict[str, Any]:
@@ -121,8 +123,8 @@ class Image:
         path : PathLike
             The name sets the format: .nii, .nii.gz, .hdr, .mha, .mhd, .nrrd or .nhdr.
         data_type : str
-            The type of values in the file: u8, i8, u16, i16, u32, i32, u64, i64, f32 or f64 [default: f32]. What is
-            rounded is warned of.
+            The type of values in the file: u8, i8, u16, i16, u32, i32, u64, i64, f32 or f64 [default: f32; i32 of an
+            image that keeps 32-bit integers, which has no other]. What is rounded is warned of.
 
         Raises
         ------
@@ -131,6 +133,9 @@ class Image:
         InputError
             A name of no format, or a place that cannot be written to.
         """
+    def __copy__(self) -> Image: ...
+    def __deepcopy__(self, _memo: Any, /) -> Image: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
 
 @final
 class Transform:
@@ -226,6 +231,9 @@ class Transform:
         InputError
             A transform that leaves the plane, where two dimensions are asked for, or a field of others.
         """
+    def __copy__(self) -> Transform: ...
+    def __deepcopy__(self, _memo: Any, /) -> Transform: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
 
 @final
 class Verdict:
@@ -241,6 +249,9 @@ class Verdict:
     @property
     def remarks(self) -> list[str]:
         """What no check can see."""
+    def __copy__(self) -> Verdict: ...
+    def __deepcopy__(self, _memo: Any, /) -> Verdict: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
 
 @final
 class Result:
@@ -273,6 +284,9 @@ class Result:
     def report(self) -> str:
         """The report, one page of HTML that opens offline."""
     def _repr_html_(self) -> str: ...
+    def __copy__(self) -> Result: ...
+    def __deepcopy__(self, _memo: Any, /) -> Result: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
 
 def read(path: PathLike, *, volume: int | None = None, series: str | None = None) -> Image:
     """Reads an image.
@@ -323,6 +337,64 @@ def read_transform(
     ------
     InputError
         A file that is not there, is damaged, or holds no transform.
+    """
+
+def bids(
+    result: Result | PathLike,
+    output: PathLike,
+    *,
+    space: str | None = None,
+    name: str | None = None,
+    desc: str | None = None,
+    skull_stripped: bool | None = None,
+    reference: str | None = None,
+    accept_bad: bool | None = None,
+    overwrite: bool | None = None,
+) -> dict[str, Path]:
+    """Puts the result of a registration into a data set of BIDS derivatives, as the option `bids` of `affine`, `deform` and
+    `elastic` does.
+
+    The moving image on the grid of the fixed one, the transforms both ways, the Jacobian determinant where there is one, and
+    the report get the names of the standard, each image and transform with a sidecar that says by what it was made and what
+    the verdict is. Transforms are named as fMRIPrep does, and listed in `.bidsignore`, as the standard has no names for them
+    yet: `from-T1w_to-MNI` resamples images of the subject to the space. The files appear together; where one of these names is
+    there already, nothing is written.
+
+    Parameters
+    ----------
+    result : Result or path
+        What `affine`, `deform` or `elastic` gave, or the folder that the program wrote.
+    output : path
+        The folder of the data set; made where it is not there. `dataset_description.json` is written if there is none.
+    space : str
+        The label of the space of the fixed image, such as `MNI152NLin2009cAsym` [default: that of the name of its file: of a
+        template (`tpl-LABEL`), of a space (`space-LABEL`), or its suffix where both images are of one subject].
+    name : str
+        Entities and suffix of the moving image, such as `sub-01_ses-two_T1w` [default: those of the name of its file].
+    desc : str
+        The label of the resampled image [default: preproc].
+    skull_stripped : bool
+        Whether voxels outside the brain of the moving image are 0, which the standard wants to know of anatomical images
+        [default: what the sidecar of the moving image says].
+    reference : str
+        What `SpatialReference` says [default: the path of the fixed image].
+    accept_bad : bool
+        Take a result whose verdict is bad, too; its sidecars say so [default: False].
+    overwrite : bool
+        Replace files that the data set has under these names [default: False].
+
+    Returns
+    -------
+    dict of str to pathlib.Path
+        The files that were written, by what they are: `resampled`, `jacobian`, `transform`, `inverse_transform`, `report`.
+
+    Raises
+    ------
+    OptionError
+        A label that BIDS does not allow, or one that is missing.
+    InputError
+        A folder without a result, a result whose verdict is bad, a data set that is none of derivatives, or files that are
+        there already.
     """
 
 def program(arguments: Sequence[str], starts: Sequence[str]) -> int:
@@ -386,6 +458,14 @@ def affine(
     outside: Value | None = None,
     report: bool = True,
     outputs: Value | None = None,
+    bids: PathLike | None = None,
+    bids_space: Value | None = None,
+    bids_name: Value | None = None,
+    bids_desc: Value | None = None,
+    bids_skull_stripped: Literal["yes", "no"] | None = None,
+    bids_reference: Value | None = None,
+    bids_accept_bad: bool = False,
+    bids_overwrite: bool = False,
     config: PathLike | None = None,
     dry_run: Literal[True],
     device: Value | None = None,
@@ -448,6 +528,14 @@ def affine(
     outside: Value | None = None,
     report: bool = True,
     outputs: Value | None = None,
+    bids: PathLike | None = None,
+    bids_space: Value | None = None,
+    bids_name: Value | None = None,
+    bids_desc: Value | None = None,
+    bids_skull_stripped: Literal["yes", "no"] | None = None,
+    bids_reference: Value | None = None,
+    bids_accept_bad: bool = False,
+    bids_overwrite: bool = False,
     config: PathLike | None = None,
     dry_run: Literal[False] = False,
     device: Value | None = None,
@@ -564,6 +652,22 @@ def affine(
         Do not write report.html [default: false]
     outputs : Value | None
         Which files to write, separated by commas: affine, warped, or `all`; result.json is always written, and report.html unless `report=False` says otherwise [default: all]
+    bids : PathLike | None
+        Put the result into this data set of BIDS derivatives as well, under the names of BIDS and with sidecars; the folder is made where it is not there
+    bids_space : Value | None
+        Label of the space of the fixed image, such as MNI152NLin2009cAsym [default: that of its name: of a template (tpl-LABEL), of a space (space-LABEL), or its suffix where both images are of one subject]
+    bids_name : Value | None
+        Entities and suffix of the moving image, such as sub-01_ses-two_T1w [default: those of the name of its file]
+    bids_desc : Value | None
+        Label of the resampled image [default: preproc]
+    bids_skull_stripped : Literal["yes", "no"] | None
+        Whether voxels outside the brain of the moving image are 0, which BIDS wants to know of anatomical images [default: what the sidecar of the moving image says]
+    bids_reference : Value | None
+        What sidecars have as SpatialReference [default: the path of the fixed image]
+    bids_accept_bad : bool
+        Put a result there whose verdict is bad, too; its sidecars say so [default: false]
+    bids_overwrite : bool
+        Replace files that the data set has under these names [default: false]
     config : PathLike | None
         TOML file with options; those that are given beside it take precedence
     dry_run : bool
@@ -646,6 +750,14 @@ def deform(
     outside: Value | None = None,
     report: bool = True,
     outputs: Value | None = None,
+    bids: PathLike | None = None,
+    bids_space: Value | None = None,
+    bids_name: Value | None = None,
+    bids_desc: Value | None = None,
+    bids_skull_stripped: Literal["yes", "no"] | None = None,
+    bids_reference: Value | None = None,
+    bids_accept_bad: bool = False,
+    bids_overwrite: bool = False,
     config: PathLike | None = None,
     dry_run: Literal[True],
     device: Value | None = None,
@@ -706,6 +818,14 @@ def deform(
     outside: Value | None = None,
     report: bool = True,
     outputs: Value | None = None,
+    bids: PathLike | None = None,
+    bids_space: Value | None = None,
+    bids_name: Value | None = None,
+    bids_desc: Value | None = None,
+    bids_skull_stripped: Literal["yes", "no"] | None = None,
+    bids_reference: Value | None = None,
+    bids_accept_bad: bool = False,
+    bids_overwrite: bool = False,
     config: PathLike | None = None,
     dry_run: Literal[False] = False,
     device: Value | None = None,
@@ -818,6 +938,22 @@ def deform(
         Do not write report.html [default: false]
     outputs : Value | None
         Which files to write, separated by commas: warp, inverse_warp, affine, composite, inverse_composite, warped, jacobian, or `all`; result.json is always written, and report.html unless `report=False` says otherwise [default: warp,inverse_warp,affine,warped]
+    bids : PathLike | None
+        Put the result into this data set of BIDS derivatives as well, under the names of BIDS and with sidecars; the folder is made where it is not there
+    bids_space : Value | None
+        Label of the space of the fixed image, such as MNI152NLin2009cAsym [default: that of its name: of a template (tpl-LABEL), of a space (space-LABEL), or its suffix where both images are of one subject]
+    bids_name : Value | None
+        Entities and suffix of the moving image, such as sub-01_ses-two_T1w [default: those of the name of its file]
+    bids_desc : Value | None
+        Label of the resampled image [default: preproc]
+    bids_skull_stripped : Literal["yes", "no"] | None
+        Whether voxels outside the brain of the moving image are 0, which BIDS wants to know of anatomical images [default: what the sidecar of the moving image says]
+    bids_reference : Value | None
+        What sidecars have as SpatialReference [default: the path of the fixed image]
+    bids_accept_bad : bool
+        Put a result there whose verdict is bad, too; its sidecars say so [default: false]
+    bids_overwrite : bool
+        Replace files that the data set has under these names [default: false]
     config : PathLike | None
         TOML file with options; those that are given beside it take precedence
     dry_run : bool
@@ -903,6 +1039,14 @@ def elastic(
     outside: Value | None = None,
     report: bool = True,
     outputs: Value | None = None,
+    bids: PathLike | None = None,
+    bids_space: Value | None = None,
+    bids_name: Value | None = None,
+    bids_desc: Value | None = None,
+    bids_skull_stripped: Literal["yes", "no"] | None = None,
+    bids_reference: Value | None = None,
+    bids_accept_bad: bool = False,
+    bids_overwrite: bool = False,
     config: PathLike | None = None,
     dry_run: Literal[True],
     device: Value | None = None,
@@ -966,6 +1110,14 @@ def elastic(
     outside: Value | None = None,
     report: bool = True,
     outputs: Value | None = None,
+    bids: PathLike | None = None,
+    bids_space: Value | None = None,
+    bids_name: Value | None = None,
+    bids_desc: Value | None = None,
+    bids_skull_stripped: Literal["yes", "no"] | None = None,
+    bids_reference: Value | None = None,
+    bids_accept_bad: bool = False,
+    bids_overwrite: bool = False,
     config: PathLike | None = None,
     dry_run: Literal[False] = False,
     device: Value | None = None,
@@ -1084,6 +1236,22 @@ def elastic(
         Do not write report.html [default: false]
     outputs : Value | None
         Which files to write, separated by commas: warp, inverse_warp, affine, composite, inverse_composite, warped, jacobian, mesh, or `all`; result.json is always written, and report.html unless `report=False` says otherwise [default: warp,inverse_warp,affine,warped,mesh]
+    bids : PathLike | None
+        Put the result into this data set of BIDS derivatives as well, under the names of BIDS and with sidecars; the folder is made where it is not there
+    bids_space : Value | None
+        Label of the space of the fixed image, such as MNI152NLin2009cAsym [default: that of its name: of a template (tpl-LABEL), of a space (space-LABEL), or its suffix where both images are of one subject]
+    bids_name : Value | None
+        Entities and suffix of the moving image, such as sub-01_ses-two_T1w [default: those of the name of its file]
+    bids_desc : Value | None
+        Label of the resampled image [default: preproc]
+    bids_skull_stripped : Literal["yes", "no"] | None
+        Whether voxels outside the brain of the moving image are 0, which BIDS wants to know of anatomical images [default: what the sidecar of the moving image says]
+    bids_reference : Value | None
+        What sidecars have as SpatialReference [default: the path of the fixed image]
+    bids_accept_bad : bool
+        Put a result there whose verdict is bad, too; its sidecars say so [default: false]
+    bids_overwrite : bool
+        Replace files that the data set has under these names [default: false]
     config : PathLike | None
         TOML file with options; those that are given beside it take precedence
     dry_run : bool

@@ -4,7 +4,7 @@
 
 use crate::commands::Cli;
 use clap::error::ErrorKind;
-use clap::{Arg, Command, CommandFactory};
+use clap::{Arg, ArgAction, Command, CommandFactory};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use voxalign_jobs::results::{self, ResultFile};
@@ -81,15 +81,22 @@ fn is_default(argument: &Arg, command: &Command) -> bool {
     !takes_values(argument) && command.get_arguments().any(|a| key_of(a) == off)
 }
 
-/// Whether several values can follow each other. What is given again for each of several values is one value to Boutiques;
-/// `repeated` among what is beyond that format names it.
+/// Whether several values can follow each other.
 fn is_list(argument: &Arg) -> bool {
     let follow =
         argument.is_positional() || argument.get_num_args().is_some_and(|n| n.max_values() > 1);
     takes_several(argument) && (follow || !is_repeated(argument))
 }
 
-/// An input.
+/// Whether an option is given again for further values, or for further groups of values.
+fn is_given_again(argument: &Arg) -> bool {
+    let group = argument.get_num_args().is_some_and(|n| n.min_values() > 1);
+    matches!(argument.get_action(), ArgAction::Append) && group
+        || is_repeated(argument) && !is_list(argument)
+}
+
+/// An input. Where an option is given again for each value, it is what separates values; what is given again for each of several
+/// groups of values is one group to Boutiques. `repeated` among what is beyond that format names both.
 fn input(command: &Command, argument: &Arg) -> Value {
     let id = key_of(argument);
     let (help, default) = said(argument);
@@ -130,6 +137,12 @@ fn input(command: &Command, argument: &Arg) -> Value {
             put("max-list-entries", json!(counts.max_values()));
         }
     }
+    if let Some(long) =
+        argument.get_long().filter(|_| !is_list(argument) && is_given_again(argument))
+    {
+        put("list", json!(true));
+        put("list-separator", json!(format!(" --{long} ")));
+    }
     Value::Object(input)
 }
 
@@ -168,8 +181,7 @@ fn descriptor(command: &Command) -> Value {
         false => named.into_iter().chain(places).chain(output_place).collect(),
     };
     let keys: Vec<_> = all.iter().map(|a| value_key(&key_of(a))).collect();
-    let repeated: Vec<_> =
-        all.iter().filter(|a| is_repeated(a) && !is_list(a)).map(|a| key_of(a)).collect();
+    let repeated: Vec<_> = all.iter().filter(|a| is_given_again(a)).map(|a| key_of(a)).collect();
     let outputs: Vec<_> = results::of(name).iter().map(|of| output(of, &all)).collect();
     let mut descriptor = json!({
         "name": format!("voxalign_{name}"),
@@ -231,5 +243,12 @@ fn types_are_those_that_options_take() {
     assert_eq!(input("affine", "wolfe")["integer"], false);
     assert_eq!(input("affine", "fixed")["optional"], false);
     assert_eq!(input("apply", "transform")["list"], true);
+    assert_eq!(input("pose", "geometry")["list-separator"], " --geometry ");
+    let repeated = |command: &str| {
+        let of = all.iter().find(|(path, _)| path.ends_with(format!("{command}.json")));
+        of.unwrap().1["custom"]["repeated"].clone()
+    };
+    assert_eq!(repeated("deform"), json!(["channel"]));
+    assert_eq!((repeated("apply"), repeated("elastic")), (json!([]), json!(["slice"])));
     assert_eq!(input("apply", "interpolation")["value-choices"][3], "label");
 }

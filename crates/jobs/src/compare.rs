@@ -74,12 +74,12 @@ pub struct Job {
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE", requires = "labels"))]
     pub label_names: Option<PathBuf>,
     /// Two lists of corresponding points: CSV with world coordinates in mm, or lists of 3D Slicer, elastix, ANTs or MNI
-    #[cfg_attr(feature = "clap", arg(long, num_args = 2, value_names = ["A", "B"]))]
+    #[cfg_attr(feature = "clap", arg(long, num_args = 2, action = clap::ArgAction::Set, value_names = ["A", "B"]))]
     pub points: Vec<PathBuf>,
     /// Two surfaces, or curves, or streamlines
     #[cfg_attr(
         feature = "clap",
-        arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = ["fixed", "points"])
+        arg(long, num_args = 2, action = clap::ArgAction::Set, value_names = ["A", "B"], conflicts_with_all = ["fixed", "points"])
     )]
     pub meshes: Vec<PathBuf>,
     /// How points and meshes are read.
@@ -89,7 +89,7 @@ pub struct Job {
     /// Two transforms, each FILE or inverse:FILE
     #[cfg_attr(
         feature = "clap",
-        arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = ["fixed", "points", "meshes"])
+        arg(long, num_args = 2, action = clap::ArgAction::Set, value_names = ["A", "B"], conflicts_with_all = ["fixed", "points", "meshes"])
     )]
     pub transforms: Vec<Link>,
     /// The images that transform files are relative to.

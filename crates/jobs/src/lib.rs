@@ -35,6 +35,7 @@ pub mod anatomy;
 pub mod apply;
 pub mod atlas;
 pub mod beside;
+pub mod bids;
 mod blocks;
 pub mod carry;
 pub mod chain;

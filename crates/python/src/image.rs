@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use voxalign_image::{Affine, Grid, LabelMap, Volume, memory};
 use voxalign_io::image::{DataType, ReadOptions};
 use voxalign_jobs::files;
-use voxalign_jobs::pair::HeldImage;
+use voxalign_jobs::pair::{EXACT, HeldImage};
 use voxalign_options::{Text, text};
 use voxalign_python_macros::guarded;
 
@@ -52,26 +52,22 @@ impl Image {
     }
 }
 
-/// The largest whole number below which all have a float of their own.
-const EXACT: f32 = 16_777_216.0;
-
 /// An image as a label map.
-pub(crate) fn labels(image: &Volume<f32>) -> PyResult<LabelMap> {
-    match image.data().iter().find(|v| v.fract() != 0.0 || v.abs() >= EXACT || v.is_nan()) {
-        Some(value) => Err(error::input(text!(
-            "a label map holds whole numbers below 2^24, and this image {value}; give larger labels as a file"
-        ))),
-        None => image.try_map(|v| *v as i32).map_err(error::of),
+pub(crate) fn labels(held: &HeldImage) -> PyResult<LabelMap> {
+    if let Some(labels) = &held.labels {
+        return labels.try_clone().map_err(error::of);
     }
-}
-
-/// A label map as an image.
-pub(crate) fn of_labels(labels: &LabelMap) -> PyResult<Volume<f32>> {
-    match labels.data().iter().find(|v| v.unsigned_abs() >= EXACT as u32) {
+    if let Some(value) = held.image.data().iter().find(|v| v.fract() != 0.0 || v.is_nan()) {
+        return Err(error::input(text!(
+            "a label map holds whole numbers, and this image has {value}"
+        )));
+    }
+    match held.image.data().iter().find(|v| v.abs() >= EXACT) {
         Some(value) => Err(error::input(text!(
-            "the label {value} is too large for an image in memory; give `output`"
+            "a label map holds whole numbers of 32 bits, and this image has {value} as a float, which may stand for several; give \
+             labels of 2^24 and more as an array of integers"
         ))),
-        None => labels.try_map(|v| *v as f32).map_err(error::of),
+        None => held.image.try_map(|v| *v as i32).map_err(error::of),
     }
 }
 
@@ -120,7 +116,7 @@ pub(crate) fn read(
     let series = words("series", series)?;
     let which = ReadOptions { volume, series, ..ReadOptions::default() };
     let held = run(py, None, &Watcher::quiet(), move |teller| {
-        Ok(HeldImage::from(files::image_of(&path, &which, teller)?))
+        Ok(HeldImage::read(&path, &which, teller)?)
     })?;
     Ok(held.into())
 }
@@ -146,7 +142,8 @@ impl Image {
     /// ----------
     /// values : array_like
     ///     One to three dimensions, x first, of real numbers of any type, which become 32-bit floats. Arrays of
-    ///     numpy, or of torch, cupy and jax through DLPack.
+    ///     numpy, or of torch, cupy and jax through DLPack. Integers of which some are 2^24 or more, as labels may
+    ///     be, are kept as 32-bit integers, too.
     /// affine : array_like
     ///     4x4, from voxel index to world, RAS+ mm, with the last row 0 0 0 1; of two dimensions 3x3 as well.
     ///
@@ -159,18 +156,27 @@ impl Image {
     #[new]
     fn new(py: Python<'_>, values: &Bound<'_, PyAny>, affine: &Bound<'_, PyAny>) -> PyResult<Self> {
         let foreign = py.import("voxalign._foreign")?;
-        let (values, shape, affine): (Bound<'_, PyAny>, Vec<usize>, Vec<f64>) =
+        let (values, shape, affine, whole): (Bound<'_, PyAny>, Vec<usize>, Vec<f64>, bool) =
             foreign.getattr("parts")?.call1((values, affine))?.extract()?;
         let mut dims = [1; 3];
         dims.iter_mut().zip(&shape).for_each(|(d, n)| *d = *n);
         let grid = Grid::new(dims, Affine::from_rows(affine_of(&affine)?)).map_err(error::of)?;
         // Nothing else knows of it yet: numpy writes the values, of whatever type and order, without a copy on the way.
         let mut data = memory::zeroed::<f32>(grid.len()).map_err(error::of)?;
-        let lent = Lent::of(data.as_mut_ptr() as usize, &dims, false);
-        foreign.getattr("fill")?.call1((lent, values))?;
+        let lent = Lent::of(data.as_mut_ptr() as usize, &dims, Kind::Floats, false);
+        foreign.getattr("fill")?.call1((lent, &values))?;
+        let labels = match whole {
+            false => None,
+            true => {
+                let mut whole = memory::zeroed::<i32>(grid.len()).map_err(error::of)?;
+                let lent = Lent::of(whole.as_mut_ptr() as usize, &dims, Kind::Integers, false);
+                foreign.getattr("fill")?.call1((lent, values))?;
+                Some(LabelMap::new(grid.clone(), whole).map_err(error::of)?.into())
+            }
+        };
         let volume = Volume::new(grid, data).map_err(error::of)?;
         let dimensions = shape.len().max(2);
-        Ok(HeldImage { dimensions, ..HeldImage::from(volume) }.into())
+        Ok(HeldImage { dimensions, labels, ..HeldImage::from(volume) }.into())
     }
 
     /// Sizes along x, y and, of three dimensions, z.
@@ -208,7 +214,8 @@ impl Image {
     /// Returns
     /// -------
     /// numpy.ndarray
-    ///     32-bit floats of the shape of the image, x fastest (Fortran order). `numpy().copy()` can be written to.
+    ///     32-bit floats of the shape of the image, x fastest (Fortran order); 32-bit integers of an image that
+    ///     keeps these. `numpy().copy()` can be written to.
     fn numpy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("numpy")?.getattr("asarray")?.call1((slf,))
     }
@@ -216,8 +223,12 @@ impl Image {
     /// By which numpy makes arrays, which keep the image.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (data, dims) = (self.held.image.data(), self.held.image.dims());
-        Lent::of(data.as_ptr() as usize, &dims[..self.dimensions()], true).__array_interface__(py)
+        let dims = self.held.image.dims();
+        let (address, kind) = match &self.held.labels {
+            Some(labels) => (labels.data().as_ptr() as usize, Kind::Integers),
+            None => (self.held.image.data().as_ptr() as usize, Kind::Floats),
+        };
+        Lent::of(address, &dims[..self.dimensions()], kind, true).__array_interface__(py)
     }
 
     /// A copy for other packages, as by `torch.from_dlpack(image)`: who takes it may write to it.
@@ -289,8 +300,8 @@ impl Image {
     /// path : PathLike
     ///     The name sets the format: .nii, .nii.gz, .hdr, .mha, .mhd, .nrrd or .nhdr.
     /// data_type : str
-    ///     The type of values in the file: u8, i8, u16, i16, u32, i32, u64, i64, f32 or f64 [default: f32]. What is
-    ///     rounded is warned of.
+    ///     The type of values in the file: u8, i8, u16, i16, u32, i32, u64, i64, f32 or f64 [default: f32; i32 of an
+    ///     image that keeps 32-bit integers, which has no other]. What is rounded is warned of.
     ///
     /// Raises
     /// ------
@@ -306,13 +317,23 @@ impl Image {
         data_type: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let (path, held) = (needed_path(path)?, self.held.clone());
+        let usual = if held.labels.is_some() { DataType::I32 } else { DataType::F32 };
         let data_type: DataType = words("data_type", data_type)?
-            .map_or(Ok(DataType::F32), |name| name.parse())
+            .map_or(Ok(usual), |name| name.parse())
             .map_err(|e: String| error::option(Text::option("data_type").and(format!(": {e}"))))?;
+        if held.labels.is_some() && data_type != usual {
+            return Err(error::option(text!(
+                "`data_type` is {data_type}, and the image has integers that only {usual} keeps; leave it out"
+            )));
+        }
         run(py, None, &Watcher::quiet(), move |teller| {
             files::check_output(&path, [])?;
-            files::warn_of_rounding(held.image.data(), data_type, teller);
             let options = files::write_options(data_type, held.dimensions);
+            if let Some(labels) = &held.labels {
+                voxalign_io::image::write_labels(&path, labels, &options)?;
+                return Ok(());
+            }
+            files::warn_of_rounding(held.image.data(), data_type, teller);
             voxalign_io::image::write_volume(&path, &held.image, &options)?;
             Ok::<_, Failure>(())
         })
@@ -321,19 +342,42 @@ impl Image {
     fn __repr__(&self) -> String {
         format!("<voxalign.Image {}>", self.grid())
     }
+
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        // Nobody can change it.
+        slf
+    }
+
+    /// What it is pickled as: values and affine, to the bit.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let parts = (Self::numpy(slf)?, slf.get().affine(slf.py())?);
+        (slf.get_type(), parts).into_pyobject(slf.py())
+    }
 }
 
-/// Floats that numpy makes an array over, x fastest. The address stays good as long as their owner does.
+/// What values are, of 32 bits.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Floats,
+    Integers,
+}
+
+/// Values that numpy makes an array over, x fastest. The address stays good as long as their owner does.
 #[pyclass(frozen)]
 pub(crate) struct Lent {
     address: usize,
     shape: Vec<usize>,
+    kind: Kind,
     read_only: bool,
 }
 
 impl Lent {
-    fn of(address: usize, shape: &[usize], read_only: bool) -> Self {
-        Self { address, shape: shape.to_vec(), read_only }
+    fn of(address: usize, shape: &[usize], kind: Kind, read_only: bool) -> Self {
+        Self { address, shape: shape.to_vec(), kind, read_only }
     }
 }
 
@@ -348,9 +392,13 @@ impl Lent {
             Some(this)
         });
         let (steps, dict) = (steps.collect::<Vec<_>>(), PyDict::new(py));
-        let order = if cfg!(target_endian = "big") { ">f4" } else { "<f4" };
+        let order = if cfg!(target_endian = "big") { '>' } else { '<' };
+        let kind = match self.kind {
+            Kind::Floats => "f4",
+            Kind::Integers => "i4",
+        };
         dict.set_item("version", 3)?;
-        dict.set_item("typestr", order)?;
+        dict.set_item("typestr", format!("{order}{kind}"))?;
         dict.set_item("data", (self.address, self.read_only))?;
         dict.set_item("shape", PyTuple::new(py, &self.shape)?)?;
         dict.set_item("strides", PyTuple::new(py, steps)?)?;

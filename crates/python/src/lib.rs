@@ -4,12 +4,14 @@
 //! is its record and its files. Nothing is computed or decided here.
 
 mod arguments;
+mod bids;
 mod config;
 mod declared;
 mod error;
 mod functions;
 mod image;
 mod json;
+mod pickled;
 mod program;
 mod result;
 mod stubs;
@@ -19,8 +21,8 @@ mod work;
 
 use pyo3::prelude::*;
 
-/// The module.
-#[pymodule]
+/// The module. It needs no lock of the interpreter: objects never change, and what is shared has locks of its own.
+#[pymodule(gil_used = false)]
 #[pyo3(name = "_native")]
 fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
@@ -31,6 +33,8 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<result::Verdict>()?;
     module.add_function(wrap_pyfunction!(image::read, module)?)?;
     module.add_function(wrap_pyfunction!(transform::read_transform, module)?)?;
+    module.add_function(wrap_pyfunction!(bids::bids, module)?)?;
+    pickled::add(module)?;
     module.add_function(wrap_pyfunction!(program::program, module)?)?;
     module.add_function(wrap_pyfunction!(stubs::stubs, module)?)?;
     functions::add(module)

@@ -3,9 +3,9 @@
 use crate::image::Image;
 use crate::transform::Transform;
 use crate::work::{Teller, Watcher, run};
-use crate::{error, json};
+use crate::{error, json, pickled};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,6 +40,9 @@ impl Found {
     }
 }
 
+/// A folder that goes with what holds it.
+pub(crate) type Kept = Option<Arc<TempDir>>;
+
 /// The result of a job.
 #[pyclass(frozen, module = "voxalign", weakref)]
 pub(crate) struct Result {
@@ -48,7 +51,7 @@ pub(crate) struct Result {
     summary: String,
     folder: PathBuf,
     /// Where the files go with the result.
-    kept: Option<Arc<TempDir>>,
+    kept: Kept,
 }
 
 impl Result {
@@ -57,6 +60,42 @@ impl Result {
         let Found { record: text, folder, summary } = found;
         let record = serde_json::from_str(&text).map_err(|e| error::internal(&e.to_string()))?;
         Ok(Self { text, record, summary, folder, kept: kept.map(Arc::new) })
+    }
+
+    /// The folder of its files, its record, and what keeps the folder.
+    pub(crate) fn parts(&self) -> (PathBuf, Value, Kept) {
+        (self.folder.clone(), self.record.clone(), self.kept.clone())
+    }
+
+    /// Of what it was pickled as. Files that went with it get a folder of their own.
+    pub(crate) fn restored(
+        text: String,
+        summary: String,
+        folder: PathBuf,
+        files: Option<Vec<(String, Vec<u8>)>>,
+    ) -> PyResult<Self> {
+        let Some(files) = files else {
+            return Self::new(Found { record: text, folder, summary }, None);
+        };
+        let refused = |e: std::io::Error| {
+            error::input(format!(
+                "the files of a result cannot be written: {e}; check the folder of temporary files"
+            ))
+        };
+        let kept = tempfile::Builder::new().prefix("voxalign-").tempdir().map_err(refused)?;
+        let new = kept.path().join("result");
+        for (name, bytes) in files {
+            let path = new.join(name);
+            std::fs::create_dir_all(path.parent().unwrap_or(&new)).map_err(refused)?;
+            std::fs::write(path, bytes).map_err(refused)?;
+        }
+        // The record says where the files are.
+        let quoted = |path: &Path| {
+            let text = Value::from(path.display().to_string()).to_string();
+            text.trim_matches('"').to_owned()
+        };
+        let record = text.replace(&quoted(&folder), &quoted(&new));
+        Self::new(Found { record, folder: new, summary }, Some(kept))
     }
 
     /// The file of a role.
@@ -193,10 +232,52 @@ impl Result {
         slf.py().import("voxalign._notebook")?.getattr("pictures")?.call1((slf,))
     }
 
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        // Nobody can change it.
+        slf
+    }
+
+    /// What it is pickled as: the record, and the files, too, where these go with the result.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let files = match &self.kept {
+            None => None,
+            Some(_) => {
+                let all = py.detach(|| files_within(&self.folder));
+                let all =
+                    all.map_err(|e| error::input(text!("'{}': {e}", self.folder.display())))?;
+                Some(pickled::files(py, all)?)
+            }
+        };
+        let folder = self.folder.as_os_str();
+        pickled::made_by(py, "_result", (&self.text, &self.summary, folder, files))
+    }
+
     fn __repr__(&self) -> String {
         let program = self.record["program"].as_str().unwrap_or("voxalign");
         format!("<result of {program}: {}>", self.summary)
     }
+}
+
+/// All files of a folder, by their names in it.
+fn files_within(folder: &Path) -> std::io::Result<Vec<(String, Vec<u8>)>> {
+    let mut all = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(next)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let name = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().into_owned();
+            all.push((name, std::fs::read(&path)?));
+        }
+    }
+    Ok(all)
 }
 
 /// Whether a result can be used, and why: true or false where that is asked.
@@ -207,6 +288,11 @@ pub(crate) struct Verdict {
 }
 
 impl Verdict {
+    /// Of a record.
+    pub(crate) fn new(verdict: Value, summary: String) -> Self {
+        Self { verdict, summary }
+    }
+
     fn is_good(&self) -> bool {
         self.verdict["good"] == true
     }
@@ -236,6 +322,21 @@ impl Verdict {
     fn remarks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let none = Value::Array(Vec::new());
         json::to_python(py, self.verdict.get("remarks").unwrap_or(&none))
+    }
+
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        // Nobody can change it.
+        slf
+    }
+
+    /// What it is pickled as.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let verdict = json::to_python(py, &self.verdict)?;
+        pickled::made_by(py, "_verdict", (verdict, &self.summary))
     }
 
     fn __str__(&self) -> &str {

@@ -2,9 +2,10 @@
 
 use crate::image::{Geometry, empty, grid_of, matrix, needed_path};
 use crate::work::{Watcher, run, threads_of};
-use crate::{error, json};
+use crate::{error, json, pickled};
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use std::sync::Arc;
 use voxalign_compute::cpu::Cpu;
 use voxalign_image::{Transform as Map, Vector3, memory};
@@ -246,6 +247,20 @@ impl Transform {
         let n = json::whole("dimensions", dimensions, "give 2 or 3")?;
         let foreign = slf.py().import("voxalign._foreign")?;
         foreign.getattr("transform_to_sitk")?.call1((slf, n))
+    }
+
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        // Nobody can change it.
+        slf
+    }
+
+    /// What it is pickled as: all its numbers, to the bit.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        pickled::made_by(py, "_transform", (pickled::parts(py, &self.map)?,))
     }
 
     fn __repr__(&self) -> String {

@@ -50,7 +50,7 @@ pub use voxalign_image::{Affine, Grid, LabelMap, Mesh, PointSet, Transform, Vect
 pub use voxalign_jobs::machine::{Auto, Machine, MachineOptions};
 pub use voxalign_jobs::{
     Caller, Done, Error, Job, Level, Listener, OfPair, Plan, Read, Reads, Result, Silent, affine,
-    anatomy, apply, atlas, carry, chain, check, compare, compose, convert, deform, demo, drr,
+    anatomy, apply, atlas, bids, carry, chain, check, compare, compose, convert, deform, demo, drr,
     elastic, files, info, invert, list, machine, options, pair, pose, projection, segment, stack,
     surface, team,
 };

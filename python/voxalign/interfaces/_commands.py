@@ -36,9 +36,10 @@ class Input:
         `File`, `String`, `Number` or `Flag`.
     flag : str or None
         The option as it is typed; none for what stands by its place.
-    required, is_list, is_whole, is_repeated : bool
-        Whether it has to be given; whether it takes several values, after one option or with an option for each; whether its
-        numbers are whole.
+    required, is_list, is_whole : bool
+        Whether it has to be given; whether it takes several values; whether its numbers are whole.
+    group : int or None
+        How many values follow the option where it is given again for further ones.
     separator : str or None
         What stands between values in one word.
     choices : tuple of str
@@ -52,7 +53,7 @@ class Input:
     required: bool
     is_list: bool
     is_whole: bool
-    is_repeated: bool
+    group: int | None
     separator: str | None
     choices: tuple[str, ...]
 
@@ -70,8 +71,9 @@ class Input:
         values = [_text(v) for v in value] if several else [_text(value)]
         if not values:
             return []
-        if self.is_repeated:
-            return [word for v in values for word in (*flag, v)]
+        if self.group is not None:
+            groups = [values[i : i + self.group] for i in range(0, len(values), self.group)]
+            return [word for group in groups for word in (*flag, *group)]
         if self.separator is not None:
             values = [self.separator.join(values)]
         # A value may begin with a hyphen.
@@ -164,7 +166,7 @@ class Command:
 
 def _kind(one: Input) -> str:
     name = {"File": "file", "Flag": "bool", "Number": "int" if one.is_whole else "float"}.get(one.kind, "str")
-    return f"list of {name}" if one.is_list or one.is_repeated else name
+    return f"list of {name}" if one.is_list else name
 
 
 def _text(value: Any) -> str:
@@ -199,7 +201,7 @@ def _read(text: str) -> Command:
             required=not one["optional"],
             is_list=one.get("list", False),
             is_whole=one.get("integer", False),
-            is_repeated=one["id"] in repeated,
+            group=one.get("min-list-entries", 1) if one["id"] in repeated else None,
             separator=one.get("list-separator"),
             choices=tuple(one.get("value-choices", ())),
         )

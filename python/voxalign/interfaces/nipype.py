@@ -102,7 +102,7 @@ def _trait(one: Input, command: Command) -> Any:
         of = [traits.Int() if one.is_whole else traits.Float()]
     else:
         of = [traits.Enum(*one.choices)] if one.choices else [traits.Str()]
-    if one.is_list or one.is_repeated:
+    if one.is_list:
         return InputMultiObject(traits.Either(*of) if len(of) > 1 else of[0], **about)
     if len(of) > 1:
         return traits.Either(*of, **about)

@@ -68,7 +68,7 @@ def _type(one: Input) -> Any:
     else:
         of = str
     # One value may stand for a list of it, as what comes from another task does.
-    return ty.Union[of, ty.List[of]] if one.is_list or one.is_repeated else of
+    return ty.Union[of, ty.List[of]] if one.is_list else of
 
 
 def _input(one: Input, command: Command) -> tuple[Any, ...]:

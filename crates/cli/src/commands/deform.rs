@@ -27,6 +27,9 @@ Examples:
       a geodesic path of deformations
   voxalign deform a.nii.gz b.nii.gz -o out --outputs warp,affine,warped
       only these files, besides result.json and report.html; `all` for all of them
+  voxalign deform tpl-MNI152Lin_T1w.nii.gz sub-01_T1w.nii.gz -o out --bids derivatives \\
+      --bids-skull-stripped no
+      into a data set of BIDS derivatives as well, under the names of BIDS
   voxalign deform --config job.toml -o out
       all options from a file: keys are the long option names, `fixed` and `moving` the
       images; the command line takes precedence

@@ -21,6 +21,7 @@ mod bench_elastic;
 mod bench_histogram;
 mod bench_splat;
 mod bench_stream;
+mod bids;
 mod common;
 mod compare;
 mod deform;

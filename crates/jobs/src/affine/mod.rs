@@ -15,6 +15,7 @@
 mod distributed;
 mod record;
 
+use crate::bids::BidsOptions;
 use crate::blocks::is_pyramid;
 use crate::error::{Error, Result};
 use crate::files;
@@ -95,6 +96,10 @@ pub struct Job {
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME,...", value_parser = crate::options::of_affine, help_heading = "Output"))]
     #[serde(with = "of_affine")]
     pub outputs: Option<Products>,
+    /// A data set of BIDS derivatives that the result goes into as well.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub bids: BidsOptions,
 }
 
 /// Which files, of those that an affine registration has.
@@ -245,7 +250,8 @@ impl Job {
 
     fn as_run<'a>(&'a self, caller: &'a Caller, listener: &'a dyn Listener) -> Run<'a> {
         let (folder, output, products) = (&*self.output, &self.written, self.outputs.as_ref());
-        Run { caller, folder, output, products, listener }
+        let bids = Some(self.paths.as_bids(&self.bids));
+        Run { caller, folder, output, products, bids, listener }
     }
 }
 
@@ -274,6 +280,7 @@ impl crate::Job for Job {
 
     fn check_options(&self) -> Result<()> {
         self.method.usual(false)?;
+        self.bids.check()?;
         match self.blockwise(&Caller::default(), &Silent)? {
             Some(blocks) => blocks.check_options(),
             None => Ok(()),

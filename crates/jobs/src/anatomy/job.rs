@@ -235,7 +235,7 @@ impl Job {
         listener: &'a dyn Listener,
     ) -> Run<'a> {
         let (folder, output, products) = (&*self.output, &self.written, Some(products));
-        Run { caller, folder, output, products, listener }
+        Run { caller, folder, output, products, bids: None, listener }
     }
 
     fn checked(&self, caller: &Caller, listener: &dyn Listener) -> Result<Vec<Matched>> {

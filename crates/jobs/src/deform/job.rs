@@ -2,6 +2,7 @@
 
 use super::course::{Course, Task, given, outputs};
 use super::{AffineChoice, Channel, ChannelImages, DeformMethod, Inputs};
+use crate::bids::BidsOptions;
 use crate::error::{Error, Result};
 use crate::files;
 use crate::job::{OfPair, missing};
@@ -79,6 +80,10 @@ pub struct Job {
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME,...", value_parser = crate::options::of_deform, help_heading = "Output"))]
     #[serde(with = "as_text")]
     pub outputs: Option<Products>,
+    /// A data set of BIDS derivatives that the result goes into as well.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub bids: BidsOptions,
 }
 
 /// Refuses options about points and starts that others make meaningless.
@@ -207,7 +212,8 @@ impl Job {
         listener: &'a dyn Listener,
     ) -> Run<'a> {
         let (folder, output, products) = (&*self.output, &self.written, Some(products));
-        Run { caller, folder, output, products, listener }
+        let bids = Some(self.paths.as_bids(&self.bids));
+        Run { caller, folder, output, products, bids, listener }
     }
 
     /// The fixed images of all channels are on one grid.
@@ -367,6 +373,7 @@ impl crate::Job for Job {
 
     fn check_options(&self) -> Result<()> {
         self.ask()?;
+        self.bids.check()?;
         check_way(&self.way, self.affine.as_ref())?;
         check_points(&self.landmarks, self.init.as_ref(), self.affine.as_ref())
     }

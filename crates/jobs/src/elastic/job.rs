@@ -5,6 +5,7 @@ use super::mesh::{MeshOptions, USUAL_SPACING_MM, with_labels};
 use super::slices::{self, Slices};
 use super::state::read_state;
 use super::task::{OfBody, files_of, slice_files};
+use crate::bids::BidsOptions;
 use crate::deform::{self, AffineChoice, Course, check_points, check_way, given};
 use crate::error::{Error, Result};
 use crate::job::{OfPair, missing};
@@ -140,6 +141,10 @@ pub struct Job {
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME,...", value_parser = of_elastic, help_heading = "Output"))]
     #[serde(serialize_with = "as_text::serialize", deserialize_with = "products")]
     pub outputs: Option<Products>,
+    /// A data set of BIDS derivatives that the result goes into as well.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub bids: BidsOptions,
 }
 
 /// Which files, of those that a registration by a body has.
@@ -266,7 +271,8 @@ impl Job {
         listener: &'a dyn Listener,
     ) -> Run<'a> {
         let (folder, output, products) = (&*self.output, &self.written, Some(products));
-        Run { caller, folder, output, products, listener }
+        let bids = Some(self.paths.as_bids(&self.bids));
+        Run { caller, folder, output, products, bids, listener }
     }
 
     /// The body in an image on a grid, with how it moves and from where.
@@ -293,6 +299,7 @@ impl Job {
     /// What is read where the fixed image is a slice.
     fn with_slices(&self, pair: Pair, run: &Run<'_>) -> Result<Inputs> {
         let listener = run.listener;
+        self.bids.only_for_volumes()?;
         // One that is alone is known as a slice only now.
         run.check(&slice_files(&self.output, 1 + self.slice.len()).files, &self.files())?;
         let images = slices::read(self, pair, listener)?;
@@ -386,6 +393,7 @@ impl crate::Job for Job {
         self.multiscale()?;
         self.preparation()?;
         self.tissue()?;
+        self.bids.check()?;
         let sampled = elastic.samples != Sampling::All;
         let whole = text!("`samples = all`, as its similarity compares neighbouring voxels");
         let local = matches!(similarity, Similarity::Lncc(_));
@@ -399,6 +407,9 @@ impl crate::Job for Job {
         self.mesh.check()?;
         if !self.slice.is_empty() {
             slices::check(self)?;
+        }
+        if !self.slice.is_empty() || self.is_sequence() {
+            self.bids.only_for_volumes()?;
         }
         self.check_stream()?;
         check_way(&self.way, self.affine.as_ref())?;

@@ -1,8 +1,16 @@
 //! Images of a pair that are in memory.
 
+use crate::error::Result;
+use crate::files;
+use crate::listener::{Listener, reading};
+use rayon::prelude::*;
+use std::path::Path;
 use std::sync::Arc;
-use voxalign_image::{LabelMap, Volume};
-use voxalign_io::image::ImageInfo;
+use voxalign_image::{ImageError, LabelMap, Volume};
+use voxalign_io::image::{ImageInfo, ReadOptions, read_labels_of};
+
+/// The largest number up to which all whole numbers are 32-bit floats.
+pub const EXACT: f32 = 16_777_216.0;
 
 /// An image in memory, with what is known of the file that it is of.
 #[derive(Debug, Clone)]
@@ -13,12 +21,32 @@ pub struct HeldImage {
     pub dimensions: usize,
     /// What the header of its file says; none where it is of no file.
     pub info: Option<ImageInfo>,
+    /// The same values as labels, where they are whole numbers of 32 bits and 32-bit floats do not hold all of them.
+    pub labels: Option<Arc<LabelMap>>,
+}
+
+impl HeldImage {
+    /// Reads an image of a file or folder, which may hold several.
+    ///
+    /// # Errors
+    /// As of [`files::image_of`].
+    pub fn read(path: &Path, which: &ReadOptions, listener: &dyn Listener) -> Result<Self> {
+        let held = Self::from(files::image_of(path, which, listener)?);
+        let is_wide = |info: &ImageInfo| info.data_type.is_integer() && info.data_type.size() >= 4;
+        let is_beyond = || held.image.data().par_iter().any(|v| v.abs() >= EXACT);
+        if !held.info.as_ref().is_some_and(is_wide) || !is_beyond() {
+            return Ok(held);
+        }
+        // Scaled values, and those of more bits, are no labels.
+        let labels = reading(listener, || read_labels_of(path, which)).ok().map(Arc::new);
+        Ok(Self { labels, ..held })
+    }
 }
 
 /// An image that was read.
 impl From<(Volume<f32>, ImageInfo)> for HeldImage {
     fn from((image, info): (Volume<f32>, ImageInfo)) -> Self {
-        Self { image: image.into(), dimensions: info.dimensions, info: Some(info) }
+        Self { image: image.into(), dimensions: info.dimensions, info: Some(info), labels: None }
     }
 }
 
@@ -26,7 +54,18 @@ impl From<(Volume<f32>, ImageInfo)> for HeldImage {
 impl From<Volume<f32>> for HeldImage {
     fn from(image: Volume<f32>) -> Self {
         let dimensions = if image.grid().is_2d() { 2 } else { 3 };
-        Self { image: image.into(), dimensions, info: None }
+        Self { image: image.into(), dimensions, info: None, labels: None }
+    }
+}
+
+/// Labels as an image of no file.
+impl TryFrom<LabelMap> for HeldImage {
+    type Error = ImageError;
+
+    fn try_from(labels: LabelMap) -> std::result::Result<Self, ImageError> {
+        let image = Self::from(labels.try_map(|v| *v as f32)?);
+        let is_beyond = labels.data().par_iter().any(|v| v.unsigned_abs() >= EXACT as u32);
+        Ok(Self { labels: is_beyond.then(|| labels.into()), ..image })
     }
 }
 

@@ -4,18 +4,19 @@ mod held;
 mod landmarks;
 mod views;
 
-pub use held::{Held, HeldImage};
+pub use held::{EXACT, Held, HeldImage};
 pub use landmarks::remedy as landmark_remedy;
 pub(crate) use landmarks::{Distances, read_pairs, remarks as landmark_remarks};
 pub use views::Views;
 pub(crate) use views::score_figures;
 
+use crate::bids::BidsOptions;
 use crate::error::{Error, Result};
 use crate::files;
 use crate::job::missing;
 use crate::listener::{Listener, reading};
 use crate::options::{OutputOptions, as_text, refuse};
-use crate::run::{Input, Role};
+use crate::run::{Input, IntoBids, Role};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -128,6 +129,11 @@ impl PairPaths {
     /// Two images.
     pub fn new(fixed: impl Into<PathBuf>, moving: impl Into<PathBuf>) -> Self {
         Self { fixed: fixed.into(), moving: moving.into(), ..Self::default() }
+    }
+
+    /// Into a data set of BIDS derivatives.
+    pub(crate) fn as_bids<'a>(&'a self, options: &'a BidsOptions) -> IntoBids<'a> {
+        IntoBids { options, fixed: &self.fixed, moving: &self.moving }
     }
 
     /// All files with what they are.

@@ -3,6 +3,7 @@
 use super::Role;
 use super::record::{Clock, Input, inputs, peak_memory, record};
 use super::{Output, RECORD, REPORT, check_outputs};
+use crate::bids::BidsOptions;
 use crate::error::{Error, Result};
 use crate::listener::{Level, Listener};
 use crate::machine::Machine;
@@ -116,6 +117,15 @@ impl<T> Read<T> {
     }
 }
 
+/// How the result of a pair of images goes into a data set of BIDS derivatives, where it does.
+#[derive(Clone, Copy)]
+pub(crate) struct IntoBids<'a> {
+    pub(crate) options: &'a BidsOptions,
+    /// The files of the images, empty of one in memory.
+    pub(crate) fixed: &'a Path,
+    pub(crate) moving: &'a Path,
+}
+
 /// A run: how it was asked for.
 #[derive(Clone, Copy)]
 pub(crate) struct Run<'a> {
@@ -125,6 +135,8 @@ pub(crate) struct Run<'a> {
     pub(crate) output: &'a OutputOptions,
     /// The files to write; all where nothing is said.
     pub(crate) products: Option<&'a Products>,
+    /// A data set that the result goes into as well.
+    pub(crate) bids: Option<IntoBids<'a>>,
     pub(crate) listener: &'a dyn Listener,
 }
 
@@ -143,6 +155,9 @@ impl<'a> Run<'a> {
     pub(crate) fn check(&self, outputs: &[Output], inputs: &[Input<'_>]) -> Result<()> {
         let paths = inputs.iter().map(Input::path).chain(self.caller.config.as_deref());
         check_outputs(self.folder, outputs.iter().map(|o| &*o.name), paths)?;
+        if let Some(IntoBids { options, fixed, moving }) = self.bids {
+            options.check_with(fixed, moving)?;
+        }
         self.output.check()
     }
 
@@ -180,9 +195,12 @@ impl<'a> Run<'a> {
 
     /// What it would read and write.
     pub(crate) fn plan(&self, files: &[Input<'_>], outputs: &[Output]) -> Result<Plan> {
-        let written = outputs.iter().filter(|o| self.is_written(o));
-        let written = written.map(|o| self.folder.join(&*o.name)).collect();
-        Plan::new(&self.with_config(files), written, self.listener)
+        let written: Vec<_> = outputs.iter().filter(|o| self.is_written(o)).collect();
+        let paths = written.iter().map(|o| self.folder.join(&*o.name)).collect();
+        let plan = Plan::new(&self.with_config(files), paths, self.listener)?;
+        let Some(IntoBids { options, fixed, moving }) = self.bids else { return Ok(plan) };
+        let roles: Vec<_> = written.iter().map(|o| (o.role, o.name.to_string())).collect();
+        options.planned(plan, (fixed, moving), (self.folder, &roles))
     }
 
     /// Whether a file is among the results.
@@ -221,7 +239,11 @@ impl<'a> Run<'a> {
         let (written, not): (Vec<_>, Vec<_>) = outputs.iter().partition(|o| self.is_written(o));
         not.iter().for_each(|output| staged.without(&output.name));
         let written: Vec<_> = written.iter().map(|o| (o.role, o.name.to_string())).collect();
-        conclude(staged, clock, record, (self.folder, &written), rest, report)
+        let done = conclude(staged, clock, record, (self.folder, &written), rest, report)?;
+        if let Some(IntoBids { options, .. }) = self.bids {
+            options.take(&done.folder, &done.record.text(), self.listener)?;
+        }
+        Ok(done)
     }
 }
 

@@ -5,7 +5,7 @@ mod record;
 
 pub(crate) use crate::role::Role;
 pub use files::{Caller, Done, Read};
-pub(crate) use files::{Run, conclude, nothing_more, written};
+pub(crate) use files::{IntoBids, Run, conclude, nothing_more, written};
 pub(crate) use record::{Clock, Input, inputs, outside, peak_memory, record};
 
 use crate::error::{Error, Result};

@@ -6,7 +6,7 @@ use super::convert::facts;
 use crate::arguments::{Given, Link};
 use crate::declared::Own;
 use crate::error;
-use crate::image::{Image, labels, of_labels};
+use crate::image::{Image, labels};
 use crate::work::{Failure, Teller, run};
 use pyo3::prelude::*;
 use std::path::PathBuf;
@@ -96,7 +96,7 @@ fn in_memory(py: Python<'_>, mut given: Given) -> PyResult<Py<PyAny>> {
     let outside = job.outside.map(|o| o.0);
     // Labels that are in memory are whole numbers, or an error that is told first.
     let map = match (&input, interpolation) {
-        (Source::Held(image), Interpolation::Label) => Some(labels(&image.image)?),
+        (Source::Held(image), Interpolation::Label) => Some(labels(image)?),
         _ => None,
     };
     let outside_label = match outside {
@@ -132,11 +132,11 @@ fn in_memory(py: Python<'_>, mut given: Given) -> PyResult<Py<PyAny>> {
             apply::image(device, &*image.image, &reference, &transform, interpolation, outside)?;
         Ok((Carried::Image(done), dimensions))
     })?;
-    let image = match carried {
-        Carried::Image(image) => image,
-        Carried::Labels(map) => of_labels(&map)?,
+    let held = match carried {
+        Carried::Image(image) => HeldImage::from(image),
+        Carried::Labels(map) => HeldImage::try_from(map).map_err(error::of)?,
     };
-    let held = HeldImage { dimensions, ..HeldImage::from(image) };
+    let held = HeldImage { dimensions, ..held };
     Ok(Py::new(py, Image::from(held))?.into_any())
 }
 

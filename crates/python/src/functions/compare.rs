@@ -16,6 +16,7 @@ use voxalign_image::{LabelMap, Volume};
 use voxalign_io::names::LabelNames;
 use voxalign_jobs::compare::{Job, NamedOverlap, Scores, transforms};
 use voxalign_jobs::files::{self, Grids};
+use voxalign_jobs::pair::HeldImage;
 use voxalign_options::{Text, text};
 use voxalign_register::compare::{OverlapRule, compare_images, compare_labels};
 
@@ -54,19 +55,19 @@ fn only(given: &Given, used: &[&str]) -> PyResult<()> {
 
 /// An image that was given, in memory or as a file.
 enum Of {
-    Held(Arc<Volume<f32>>),
+    Held(Box<HeldImage>),
     File(String),
 }
 
 impl Of {
     fn named(given: &mut Given, name: &str) -> Option<Self> {
-        let held = given.images.remove(name).map(|held| Self::Held(held.image));
+        let held = given.images.remove(name).map(|held| Self::Held(Box::new(held)));
         held.or_else(|| given.path(name).map(|path| Self::File(path.to_owned())))
     }
 
     fn image(self, teller: &Teller) -> Result<Arc<Volume<f32>>, voxalign_jobs::Error> {
         match self {
-            Self::Held(image) => Ok(image),
+            Self::Held(held) => Ok(held.image),
             Self::File(path) => Ok(files::image(Path::new(&path), teller)?.into()),
         }
     }

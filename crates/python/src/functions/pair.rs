@@ -55,7 +55,7 @@ fn held(given: &mut Given) -> PyResult<Held> {
         image.map(own).transpose().map_err(error::of)
     };
     let map = |image: Option<HeldImage>| -> PyResult<Option<LabelMap>> {
-        image.map(|held| labels(&held.image)).transpose()
+        image.as_ref().map(labels).transpose()
     };
     Ok(Held {
         fixed: image("fixed"),

@@ -66,7 +66,7 @@ struct Found {
 impl Blockwise<'_> {
     /// What is for images that are registered as wholes.
     pub(super) fn check_options(&self) -> Result<()> {
-        let Job { paths, fixed_weight, method, .. } = self.job;
+        let Job { paths, fixed_weight, method, bids, .. } = self.job;
         let (masks, which) = (&paths.masks, &paths.which);
         let given = [
             ("moving_mask", masks.moving_mask.is_some()),
@@ -76,6 +76,7 @@ impl Blockwise<'_> {
             ("label_names", masks.label_names.is_some()),
             ("fixed_series", which.fixed_series.is_some()),
             ("moving_series", which.moving_series.is_some()),
+            ("bids", bids.bids.is_some()),
         ];
         if let Some((option, _)) = given.into_iter().find(|(_, given)| *given) {
             let whole = "images that are registered as wholes, without ";
