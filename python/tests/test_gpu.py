@@ -260,8 +260,7 @@ def test_nothing_of_the_images_comes_to_the_host() -> None:
     before = vx.transfers()
     vx.affine(*there, **QUICK, outputs="affine")
     copied = moved(before)
-    assert copied["images_to_host"] == 0
-    assert copied["to_device"] < 4 * tensors[0].numel(), copied
+    assert copied["images_to_host"] == 0 and copied["within_device"] >= 2 * 4 * tensors[0].numel(), copied
 
 
 @gpu

@@ -298,6 +298,7 @@ impl Scoring<'_> {
         moving: &MovingImage<'_, D>,
         transform: &Transform,
     ) -> Result<Shown> {
+        self.fixed.bring()?;
         // Outside is NaN at first, so that the scores are those of the overlap.
         let grid = self.fixed.grid();
         let mut image = moving.onto(grid, transform, self.interpolation, f32::NAN)?;

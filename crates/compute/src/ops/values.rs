@@ -142,6 +142,7 @@ pub trait Values: Memory {
 
 /// The bin of a value, of bins of equal width along a range; values beyond its ends belong to the last bins, and all to the
 /// first where there is no width.
+#[inline]
 #[must_use]
 pub fn bin_of(value: f64, [low, high]: [f64; 2], bins: usize) -> usize {
     let width = high - low;
