@@ -60,7 +60,7 @@ mod tests {
         let grid = Grid::axis_aligned([26, 24, 20], [4.0; 3]).unwrap();
         Volume::from_fn(grid, |x, y, z| {
             let blob = |at: [f64; 3], width: f64| {
-                let apart = [x, y, z].iter().zip(at).map(|(i, c)| *i as f64 - c - shift);
+                let apart = [x, y, z].into_iter().zip(at).map(|(i, c)| i as f64 - c - shift);
                 (-apart.map(|d| d * d).sum::<f64>() / width).exp()
             };
             let all =
@@ -90,6 +90,7 @@ mod tests {
             let Some(device) = emulated() else { return };
             let mut here = image(ground, 0.0);
             here.data_mut()[5] = f32::NEG_INFINITY;
+            here.data_mut()[6] = ground;
             let there = there(&device, &here);
             assert_eq!(background_on(&device, &there).unwrap(), background(&here));
             assert_eq!(background(&here), ground.min(0.0));

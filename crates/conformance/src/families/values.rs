@@ -47,7 +47,7 @@ fn numbers(number: Number, count: usize) -> (Vec<u8>, Vec<f32>) {
             }
             Number::F64 => {
                 let value = [1e300, -1e300, 0.1, -0.0, 1e-50, 16_777_217.0, 3.5e38][i % 7];
-                bytes.extend((value as f64).to_ne_bytes());
+                bytes.extend(f64::to_ne_bytes(value));
                 value as f32
             }
         });

@@ -35,7 +35,7 @@ pub fn as_it_is<'a, D: Device>(
     role: Role,
     image: impl Into<ImageView<'a>>,
 ) -> Result<DeviceImage<D>> {
-    Part::whole(device, image.into())?.as_it_is(device, role)
+    Part::whole(device, image.into())?.unchanged(device, role)
 }
 
 fn check_finite<D: Device>(device: &D, role: Role, values: &D::Buffer<f32>) -> Result<()> {
@@ -77,7 +77,7 @@ impl<'a, D: Device> Part<'a, D> {
         Ok(Self { grid, values, host: None })
     }
 
-    pub(super) fn as_it_is(self, device: &D, role: Role) -> Result<DeviceImage<D>> {
+    pub(super) fn unchanged(self, device: &D, role: Role) -> Result<DeviceImage<D>> {
         let Self { grid, values, host } = self;
         check_finite(device, role, &values)?;
         let open = match host {

@@ -359,7 +359,7 @@ impl<D: Device> Prepared<D> {
         let &ChannelInput { fixed, moving, intensities, .. } = channel;
         let kept = intensities == Intensities::AsTheyAre;
         let prepare = |part: Part<'_, D>| match kept {
-            true => part.as_it_is(device, Role::Fixed),
+            true => part.unchanged(device, Role::Fixed),
             false => part.calibrated(device, Role::Fixed, None),
         };
         let fixed = match (to.is_whole(fixed.grid()), fixed.elsewhere()) {
@@ -373,7 +373,7 @@ impl<D: Device> Prepared<D> {
         };
         let moving = Part::whole(device, moving)?;
         let mut moving = match kept {
-            true => moving.as_it_is(device, Role::Moving)?,
+            true => moving.unchanged(device, Role::Moving)?,
             false => moving.calibrated(device, Role::Moving, counts.as_ref())?,
         };
         if preparation.histogram_match && !kept {

@@ -58,7 +58,7 @@ impl Resident {
     /// the GPU waits for.
     pub unsafe fn of_foreign(device: &Cuda, image: &Foreign) -> Result<Self> {
         let what = "memory of another library";
-        if image.address % image.at.number.bytes() as u64 != 0 {
+        if !image.address.is_multiple_of(image.at.number.bytes() as u64) {
             let found = format!("at {:#x}", image.address);
             return Err(ComputeError::argument(what, found, "aligned to the bytes of a number"));
         }
