@@ -42,6 +42,7 @@ from ._native import (
     segment,
     stack,
     surface,
+    transfers,
 )
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ __all__ = [
     "segment",
     "stack",
     "surface",
+    "transfers",
 ]
 
 

@@ -27,7 +27,7 @@ def image(source: Any, affine: npt.ArrayLike | None = None) -> Image:
     ----------
     source : ImageLike
         A path; an image of nibabel, SimpleITK, ITK or ANTs; or an array of one to three dimensions (numpy, or torch, cupy
-        and jax through DLPack), x first. Vectors and colours are refused.
+        and jax through DLPack), x first. Vectors and colours are refused. An array on a GPU stays there.
     affine : array_like
         Of arrays alone, which have no geometry of their own: 4x4, from voxel index to world, RAS+ mm; of two dimensions
         3x3 as well.
@@ -233,6 +233,16 @@ def transform_to_sitk(source: Transform, dimensions: int | None = None) -> Any:
     return made
 
 
+def shape_of_image(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of an image of one to three dimensions, of values of this shape."""
+    short = shape
+    while len(short) > 3 and short[-1] == 1:
+        short = short[:-1]
+    if not 1 <= len(short) <= 3:
+        raise InputError(f"an image has 1 to 3 dimensions, and these values have the shape {short}")
+    return short
+
+
 #: Up to this all whole numbers are 32-bit floats.
 _EXACT = 2**24
 
@@ -242,10 +252,9 @@ def parts(values: Any, affine: Any) -> tuple[npt.NDArray[Any], tuple[int, ...], 
     are integers of 32 bits that floats do not hold.
     """
     array = _array(values)
-    while array.ndim > 3 and array.shape[-1] == 1:
+    shape = shape_of_image(array.shape)
+    while array.ndim > len(shape):
         array = array[..., 0]
-    if not 1 <= array.ndim <= 3:
-        raise InputError(f"an image has 1 to 3 dimensions, and these values have the shape {array.shape}")
     return array, array.shape, matrix(affine, plane=array.ndim < 3), _is_whole(array)
 
 
@@ -266,7 +275,6 @@ def fill(memory: Any, values: npt.NDArray[Any]) -> None:
 
 def _array(values: Any) -> npt.NDArray[Any]:
     """Numbers in the memory of the host."""
-    kind = f"{type(values).__module__}.{type(values).__qualname__}"
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(cast(Any, values)):
         raise InputError(
             "the values are masked, and an image has no mask of its own; give values.filled(...), and the mask as an image "
@@ -278,10 +286,39 @@ def _array(values: Any) -> npt.NDArray[Any]:
         raise
     except Exception as e:
         # Whatever the code of others raises.
-        raise InputError(f"the values, of the type {kind}, are no array of numbers: {e}") from e
+        raise _no_array(values, e) from e
     if array.dtype.kind not in "biuf":
         raise InputError(f"the values are of the type {array.dtype}, which are no numbers of an image; give numbers, as by astype")
     return array
+
+
+#: A GPU of CUDA, in the enumeration of DLPack, and the number of its default stream.
+_CUDA, _DEFAULT_STREAM = 2, 1
+
+
+def lent_by_gpu(values: Any) -> Any:
+    """A capsule of DLPack with an array in the memory of a GPU, which what is asked of the default stream comes after; None of others."""
+    if not _is_lent(values):
+        return None
+    try:
+        lent = values.detach() if hasattr(values, "detach") else values
+        if lent.__dlpack_device__()[0] != _CUDA:
+            return None
+        try:
+            return lent.__dlpack__(stream=_DEFAULT_STREAM, max_version=(1, 0))
+        except TypeError:
+            # Of DLPack before 1.
+            return lent.__dlpack__(stream=_DEFAULT_STREAM)
+    except MemoryError:
+        raise
+    except Exception as e:
+        # Whatever the code of others raises.
+        raise _no_array(values, e) from e
+
+
+def _no_array(values: Any, why: Exception) -> InputError:
+    kind = f"{type(values).__module__}.{type(values).__qualname__}"
+    return InputError(f"the values, of the type {kind}, are no array of numbers: {why}")
 
 
 def _is_lent(values: Any) -> bool:

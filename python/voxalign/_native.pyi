@@ -33,7 +33,8 @@ class Image:
     """An image with its geometry."""
 
     def __new__(cls, values: npt.ArrayLike, affine: npt.ArrayLike) -> Image:
-        """An image of values and their geometry; the values are copied once.
+        """An image of values and their geometry; the values are copied once. Those on a GPU stay there: they are copied within
+        its memory, once what was asked of them there before is done.
 
         Parameters
         ----------
@@ -79,14 +80,20 @@ class Image:
     def __array_interface__(self) -> dict[str, Any]:
         """By which numpy makes arrays, which keep the image."""
     def __dlpack__(self, **how: Any) -> Any:
-        """A copy for other packages, as by `torch.from_dlpack(image)`: who takes it may write to it.
+        """A copy for other packages, as by `torch.from_dlpack(image)`: who takes it may write to it. That of an image on a GPU is
+        there as well.
 
         Raises
         ------
         BufferError
-            Where no copy is asked for (`copy=False`).
+            Where no copy is asked for (`copy=False`), or one on a device where the image is not.
         """
     def __dlpack_device__(self) -> tuple[int, int]: ...
+    @property
+    def device(self) -> str:
+        """Where the values are: `cpu`, or `cuda:0` and so on. Of an image on a GPU, `numpy()`, `save()` and whatever takes it and
+        is not on that GPU copy them to the host, once.
+        """
     def to_nibabel(self) -> Any:
         """The same as an image of nibabel, which has to be installed: RAS+, x first, with the values as a view that
         cannot be written to.
@@ -277,7 +284,9 @@ class Result:
         """The transform from the fixed to the moving image: the affine part after the warp, where there is one."""
     @property
     def warped(self) -> Image:
-        """The moving image on the grid of the fixed one."""
+        """The moving image on the grid of the fixed one. Where one of the two was on the GPU that registered them, it is there as
+        well.
+        """
     @property
     def jacobian(self) -> Image:
         """The Jacobian determinant of the warp, without the affine part."""
@@ -311,6 +320,16 @@ def read(path: PathLike, *, volume: int | None = None, series: str | None = None
         A file that is not there, is damaged, or holds no single image.
     OptionError
         A volume that is no number from 0 on.
+    """
+
+def transfers() -> dict[str, int]:
+    """The bytes that were copied between the host and GPUs since the process began, by all that it did.
+
+    Returns
+    -------
+    dict
+        `to_device`, `to_host` and `within_device`, and `images_to_host`: of those to the host, the ones of images that had been
+        given on a GPU.
     """
 
 def read_transform(

@@ -4,8 +4,9 @@ use std::fmt::Debug;
 
 use crate::comm::{DeviceSums, HostSums};
 use crate::error::{ComputeError, Result, check_len, check_part};
-use crate::host::{Arriving, HostBuffer, Queue, zeroed};
+use crate::host::{Arriving, HostBuffer, Kept, Queue, zeroed};
 use crate::ops;
+use voxalign_image::Elsewhere;
 
 mod sealed {
     pub trait Sealed {}
@@ -109,6 +110,22 @@ pub trait Memory: Clone + Send + Sync + 'static {
     /// As [`download`](Self::download).
     #[allow(clippy::wrong_self_convention)] // `self` is the device, the buffer is what is turned
     fn into_host<T: Element>(&self, buffer: Self::Buffer<T>) -> Result<Vec<T>>;
+
+    /// A buffer with a copy of the values of an image that are elsewhere; none where that is not the memory of this device.
+    ///
+    /// # Errors
+    /// As [`alloc`](Self::alloc).
+    fn here(&self, _values: &dyn Elsewhere<f32>) -> Result<Option<Self::Buffer<f32>>> {
+        Ok(None)
+    }
+
+    /// The content of a buffer as values of an image, which stay in the memory of the device where it has its own.
+    ///
+    /// # Errors
+    /// As [`download`](Self::download).
+    fn kept(&self, buffer: Self::Buffer<f32>) -> Result<Kept> {
+        Ok(Kept::Here(self.into_host(buffer)?))
+    }
 
     /// Copies `from` to `to`, of the same length.
     ///
@@ -348,5 +365,6 @@ pub trait Device:
     + ops::Points
     + ops::Sparse
     + ops::Tetrahedra
+    + ops::Values
 {
 }

@@ -5,9 +5,9 @@ use std::any::Any;
 use std::fmt::{self, Debug, Formatter};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use voxalign_image::memory;
+use voxalign_image::{Elsewhere, memory};
 
 use crate::device::{Element, Transfer};
 use crate::error::{ComputeError, Result};
@@ -113,6 +113,15 @@ impl<T: Element> DerefMut for HostBuffer<T> {
             Storage::Own(memory) => memory,
         }
     }
+}
+
+/// Where the values of a buffer are kept as those of an image.
+#[derive(Debug)]
+pub enum Kept {
+    /// On the host.
+    Here(Vec<f32>),
+    /// In the memory of the device.
+    Elsewhere(Arc<dyn Elsewhere<f32>>),
 }
 
 /// A function that waits for numbers.

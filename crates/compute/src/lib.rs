@@ -92,7 +92,7 @@ pub mod select;
 
 pub use device::{Device, DeviceBuffer, Element, Memory, MemoryInfo, Transfer};
 pub use error::{ComputeError, Result};
-pub use host::{Arriving, HostBuffer, HostMemory, Queue};
+pub use host::{Arriving, HostBuffer, HostMemory, Kept, Queue};
 
 /// Sizes of a grid along x, y and z, in voxels; x is fastest in memory. A 2D image has `z == 1`.
 pub type Dims = [usize; 3];

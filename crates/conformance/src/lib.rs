@@ -125,6 +125,9 @@ macro_rules! each {
                 boxes located samples nodes covectors covectors_of_nothing ratios strain errors
                 bits_of_the_cpu
             ] [bits];
+            values [
+                taken_over places_apart pairs slices errors bits_of_the_cpu
+            ] [bits];
             raycast [
                 projections maxima textures draws emptiness derivatives
                 derivatives_are_of_the_image adjoints wide_angles picks ends far_away rule faces

@@ -170,6 +170,9 @@ pub enum ImageError {
         /// The most that can be.
         most: usize,
     },
+    /// Values that are not on the host cannot be brought there.
+    #[error("the image is in the memory of a device, and cannot be copied from there: {0}")]
+    Elsewhere(String),
 }
 
 /// Result with [`ImageError`].

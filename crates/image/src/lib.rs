@@ -60,6 +60,7 @@
 //! ```
 
 pub mod affine;
+pub mod elsewhere;
 pub mod error;
 pub mod field;
 pub mod grid;
@@ -73,6 +74,7 @@ pub mod volume;
 pub mod xray;
 
 pub use affine::{Affine, Index, World};
+pub use elsewhere::Elsewhere;
 pub use error::ImageError;
 pub use field::VectorField;
 pub use grid::Grid;

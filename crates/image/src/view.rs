@@ -1,15 +1,34 @@
 //! Borrowed images.
 
+use crate::elsewhere::Elsewhere;
 use crate::error::{ImageError, Result};
 use crate::grid::Grid;
 use crate::volume::Volume;
+use std::sync::Arc;
 
 /// A scalar image with borrowed values, such as an array of another language: x fastest, unpadded, one for each
 /// voxel of its [`Grid`].
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy)]
 pub struct ImageView<'a> {
     grid: &'a Grid,
-    data: &'a [f32],
+    values: Lent<'a>,
+}
+
+/// What values are lent of.
+#[derive(Debug, Clone, Copy)]
+enum Lent<'a> {
+    Values(&'a [f32]),
+    /// An image, whose values may be elsewhere.
+    Volume(&'a Volume<f32>),
+}
+
+impl PartialEq for ImageView<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        match (self.values, other.values) {
+            (Lent::Volume(own), Lent::Volume(other)) => own == other,
+            _ => self.grid == other.grid && self.data() == other.data(),
+        }
+    }
 }
 
 impl<'a> ImageView<'a> {
@@ -21,7 +40,7 @@ impl<'a> ImageView<'a> {
         if grid.len() != data.len() {
             return Err(ImageError::LengthMismatch { expected: grid.len(), found: data.len() });
         }
-        Ok(Self { grid, data })
+        Ok(Self { grid, values: Lent::Values(data) })
     }
 
     /// The geometry.
@@ -36,16 +55,42 @@ impl<'a> ImageView<'a> {
         self.grid.dims()
     }
 
+    /// The values where they are, unless that is the host.
+    #[must_use]
+    pub fn elsewhere(&self) -> Option<&'a Arc<dyn Elsewhere<f32>>> {
+        match self.values {
+            Lent::Values(_) => None,
+            Lent::Volume(volume) => volume.elsewhere(),
+        }
+    }
+
+    /// The values, x fastest, brought to the host where they are elsewhere.
+    ///
+    /// # Errors
+    /// As of [`Volume::bring`].
+    pub fn bring(&self) -> Result<&'a [f32]> {
+        match self.values {
+            Lent::Values(data) => Ok(data),
+            Lent::Volume(volume) => volume.bring(),
+        }
+    }
+
     /// The values, x fastest.
+    ///
+    /// # Panics
+    /// Where they are elsewhere and cannot be brought; [`bring`](Self::bring) tells.
     #[must_use]
     pub fn data(&self) -> &'a [f32] {
-        self.data
+        match self.values {
+            Lent::Values(data) => data,
+            Lent::Volume(volume) => volume.data(),
+        }
     }
 }
 
 impl<'a> From<&'a Volume<f32>> for ImageView<'a> {
     fn from(volume: &'a Volume<f32>) -> Self {
-        Self { grid: volume.grid(), data: volume.data() }
+        Self { grid: volume.grid(), values: Lent::Volume(volume) }
     }
 }
 

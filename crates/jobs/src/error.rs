@@ -237,6 +237,7 @@ impl From<ImageError> for Error {
     fn from(error: ImageError) -> Self {
         match error {
             ImageError::OutOfMemory(_) => Error::Memory(error.to_string().into()),
+            ImageError::Elsewhere(_) => Error::Gpu(error.to_string()),
             _ => Error::Input(error.to_string().into()),
         }
     }

@@ -1,13 +1,13 @@
 //! Reading inputs and protecting them from being overwritten by outputs.
 
+pub use crate::background::{background, background_on};
 use crate::error::{Error, Result};
 use crate::listener::{Level, Listener, reading};
 use crate::options::{PointConvention, as_text};
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use voxalign_image::Transform;
-use voxalign_image::{Grid, ImageView, LabelMap, Mesh, PointSet, Volume};
+use voxalign_image::{Grid, LabelMap, Mesh, PointSet, Volume};
 use voxalign_io::IoError;
 use voxalign_io::image::{self, DataType, ImageInfo, ReadOptions, WriteOptions};
 use voxalign_io::mesh::{self, MeshFormat, MeshInfo};
@@ -309,20 +309,6 @@ fn check_planar(path: &Path, images: &[Option<&Grid>]) -> Result<()> {
             path.display()
         ))),
     }
-}
-
-/// The value outside of an image where none is given: 0, or the smallest value where at least a
-/// hundredth of the voxels are below 0, as in CT.
-#[must_use]
-pub fn background<'i>(image: impl Into<ImageView<'i>>) -> f32 {
-    let data = image.into().data();
-    let below = data.par_iter().filter(|&&v| v < 0.0).count();
-    if below * 100 < data.len() {
-        return 0.0;
-    }
-    let smallest = |a: f32, b: f32| a.min(b);
-    let finite = data.par_iter().copied().filter(|v| v.is_finite());
-    finite.reduce(|| 0.0, smallest)
 }
 
 /// How images are written; `dimensions` is that of the file whose grid they have.

@@ -34,6 +34,7 @@ pub mod affine;
 pub mod anatomy;
 pub mod apply;
 pub mod atlas;
+mod background;
 pub mod beside;
 pub mod bids;
 mod blocks;

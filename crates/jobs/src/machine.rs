@@ -62,6 +62,27 @@ pub struct MachineOptions {
     pub threads: Option<usize>,
 }
 
+impl MachineOptions {
+    /// The device that they name, or else the environment.
+    fn choice(self) -> Result<DeviceChoice> {
+        match self.device {
+            Some(choice) => Ok(choice),
+            None => Ok(from_environment()?.unwrap_or_default()),
+        }
+    }
+
+    /// The same, where `auto` stands for the GPU that an image in memory is on.
+    ///
+    /// # Errors
+    /// An environment that names no device.
+    pub fn on_gpu(self, gpu: usize) -> Result<Self> {
+        Ok(match self.choice()? {
+            DeviceChoice::Auto => Self { device: Some(DeviceChoice::of_gpu(Some(gpu))), ..self },
+            _ => self,
+        })
+    }
+}
+
 /// How something runs, and how much it says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
@@ -277,11 +298,7 @@ pub fn host() -> Result<Cpu> {
 /// # Errors
 /// An environment that names no device.
 pub fn may_be_gpu(options: MachineOptions, auto: Auto) -> Result<bool> {
-    let choice = match options.device {
-        Some(choice) => choice,
-        None => from_environment()?.unwrap_or_default(),
-    };
-    Ok(match choice {
+    Ok(match options.choice()? {
         DeviceChoice::Cpu => false,
         DeviceChoice::Auto => auto == Auto::Gpu,
         _ => true,
@@ -340,6 +357,15 @@ mod tests {
         assert_eq!((machine.choice(), machine.threads), (DeviceChoice::Cpu, 2));
         assert!(machine.fallback.is_none() && machine.record().gpu.is_none());
         assert!(machine.name().contains("2 threads"));
+    }
+
+    #[test]
+    fn auto_is_the_gpu_of_an_image_and_another_device_stays() {
+        let on = |device| MachineOptions { device, threads: None }.on_gpu(2).unwrap().device;
+        assert_eq!(on(Some(DeviceChoice::Auto)), Some(DeviceChoice::Cuda(Some(2))));
+        for named in [DeviceChoice::Cpu, DeviceChoice::Cuda(None), DeviceChoice::Cuda(Some(0))] {
+            assert_eq!(on(Some(named)), Some(named));
+        }
     }
 
     #[test]

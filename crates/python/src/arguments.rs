@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use voxalign_compute::cuda::gpu_of;
 use voxalign_jobs::machine::{DryRun, MachineOptions};
 use voxalign_jobs::options::from_json;
 use voxalign_jobs::pair::HeldImage;
@@ -99,6 +100,9 @@ impl Given {
             }
         }
         given.machine = given.taken(&["device", "threads"])?;
+        if let Some(gpu) = given.images.values().find_map(|i| gpu_of(i.image.elsewhere()?)) {
+            given.machine = given.machine.on_gpu(gpu).map_err(|e| error::of_options(&e))?;
+        }
         // Of a job that has these among its own, they stay there.
         if declared.runs == Runs::Team {
             given.team = given.taken(&["gpus"])?;
@@ -125,6 +129,9 @@ impl Given {
                     None => {
                         let image =
                             Image::of_python(value).map_err(|e| prefixed(value.py(), e, name))?;
+                        if !declared.stay.contains(&&**name) {
+                            value.py().detach(|| image.image.bring()).map_err(error::of)?;
+                        }
                         self.images.insert(name.clone(), image).map(drop)
                     }
                 };

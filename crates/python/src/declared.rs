@@ -33,6 +33,8 @@ pub(crate) struct Declared {
     pub(crate) gives: (&'static str, &'static str),
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) runs: Runs,
+    /// The images that may stay in the memory of a GPU.
+    pub(crate) stay: &'static [&'static str],
     /// The options as arguments of a command line, where it is declared which exclude each other.
     pub(crate) command: Command,
 }
@@ -84,6 +86,8 @@ pub(crate) struct Own {
     pub(crate) gives: (&'static str, &'static str),
     /// The parameters that may be images in memory.
     pub(crate) images: &'static [&'static str],
+    /// Those of them that may stay in the memory of a GPU.
+    pub(crate) stay: &'static [&'static str],
     /// The parameters that may be transforms in memory.
     pub(crate) transforms: &'static [&'static str],
     /// Whether it has `config`, and can tell what it would do: `dry_run`.
@@ -132,7 +136,8 @@ impl Declared {
         }
         parameters.sort_by_key(|p| !p.positional);
         let about = voxalign_jobs::about::of(own.name).unwrap_or_default();
-        Self { name: own.name, about, gives: own.gives, parameters, runs: own.runs, command }
+        let Own { name, gives, runs, stay, .. } = *own;
+        Self { name, about, gives, parameters, runs, stay, command }
     }
 
     /// The argument that a parameter is.

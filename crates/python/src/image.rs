@@ -1,12 +1,14 @@
 //! Images in memory.
 
+use crate::dlpack::{self, Asked};
 use crate::work::{Failure, Watcher, run};
 use crate::{error, json};
 use json::{whole, words};
-use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::path::PathBuf;
+use voxalign_compute::cuda::{Cuda, gpu_of, transfers as counted};
+use voxalign_compute::select::DeviceChoice;
 use voxalign_image::{Affine, Grid, LabelMap, Volume, memory};
 use voxalign_io::image::{DataType, ReadOptions};
 use voxalign_jobs::files;
@@ -46,6 +48,56 @@ impl Image {
         self.held.dimensions.clamp(2, 3)
     }
 
+    /// The image of an array in the memory of a GPU, where it stays; none of other arrays, and where the GPU cannot be used,
+    /// with a warning.
+    fn on_gpu(
+        py: Python<'_>,
+        foreign: &Bound<'_, PyModule>,
+        values: &Bound<'_, PyAny>,
+        affine: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<Self>> {
+        let capsule = foreign.getattr("lent_by_gpu")?.call1((values,))?;
+        if capsule.is_none() {
+            return Ok(None);
+        }
+        let shape_of = |shape: &[usize]| {
+            let shape = PyTuple::new(py, shape)?;
+            foreign.getattr("shape_of_image")?.call1((shape,))?.extract()
+        };
+        let described = dlpack::described(&capsule, shape_of)?;
+        let plane = described.shape.len() < 3;
+        let affine: Vec<f64> = foreign.getattr("matrix")?.call1((affine, plane))?.extract()?;
+        let (_, grid) = grid_with(&described.shape, &affine)?;
+        let number = described.gpu;
+        let gpu = match py.detach(|| Cuda::shared(number)) {
+            Ok(gpu) => gpu,
+            Err(why) => {
+                let why = voxalign_jobs::Error::from(why);
+                error::warn(
+                    py,
+                    &format!(
+                        "the values on cuda:{number} are copied to the host, as voxalign cannot use that GPU: {why}"
+                    ),
+                )?;
+                return Ok(None);
+            }
+        };
+        let values = dlpack::taken(py, &capsule, &described, &gpu)?;
+        let image = Volume::of_elsewhere(grid, values).map_err(error::of)?;
+        let dimensions = described.shape.len().max(2);
+        Ok(Some(HeldImage { dimensions, ..HeldImage::from(image) }.into()))
+    }
+
+    /// The number of the GPU that the values are on; none where they are on the host.
+    fn gpu(&self) -> Option<usize> {
+        gpu_of(self.held.image.elsewhere()?)
+    }
+
+    /// The values on the host, where they are brought to if they are elsewhere.
+    fn values(&self, py: Python<'_>) -> PyResult<&[f32]> {
+        py.detach(|| self.held.image.bring()).map_err(error::of)
+    }
+
     /// Calls a function of the module that knows other packages.
     fn foreign<'py>(slf: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("voxalign._foreign")?.getattr(name)?.call1((slf,))
@@ -57,12 +109,13 @@ pub(crate) fn labels(held: &HeldImage) -> PyResult<LabelMap> {
     if let Some(labels) = &held.labels {
         return labels.try_clone().map_err(error::of);
     }
-    if let Some(value) = held.image.data().iter().find(|v| v.fract() != 0.0 || v.is_nan()) {
+    let values = held.image.bring().map_err(error::of)?;
+    if let Some(value) = values.iter().find(|v| v.fract() != 0.0 || v.is_nan()) {
         return Err(error::input(text!(
             "a label map holds whole numbers, and this image has {value}"
         )));
     }
-    match held.image.data().iter().find(|v| v.abs() >= EXACT) {
+    match values.iter().find(|v| v.abs() >= EXACT) {
         Some(value) => Err(error::input(text!(
             "a label map holds whole numbers of 32 bits, and this image has {value} as a float, which may stand for several; give \
              labels of 2^24 and more as an array of integers"
@@ -78,6 +131,14 @@ pub(crate) fn affine_of(numbers: &[f64]) -> PyResult<[[f64; 4]; 3]> {
         true => Ok([row(0), row(1), row(2)]),
         false => Err(error::input(text!("the affine is no 4x4 matrix whose last row is 0 0 0 1"))),
     }
+}
+
+/// The sizes and the grid of an image of a shape.
+fn grid_with(shape: &[usize], affine: &[f64]) -> PyResult<([usize; 3], Grid)> {
+    let mut dims = [1; 3];
+    dims.iter_mut().zip(shape).for_each(|(d, n)| *d = *n);
+    let grid = Grid::new(dims, Affine::from_rows(affine_of(affine)?)).map_err(error::of)?;
+    Ok((dims, grid))
 }
 
 /// Reads an image.
@@ -136,7 +197,8 @@ pub(crate) fn needed_path(path: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
 #[guarded]
 #[pymethods]
 impl Image {
-    /// An image of values and their geometry; the values are copied once.
+    /// An image of values and their geometry; the values are copied once. Those on a GPU stay there: they are copied within
+    /// its memory, once what was asked of them there before is done.
     ///
     /// Parameters
     /// ----------
@@ -156,11 +218,12 @@ impl Image {
     #[new]
     fn new(py: Python<'_>, values: &Bound<'_, PyAny>, affine: &Bound<'_, PyAny>) -> PyResult<Self> {
         let foreign = py.import("voxalign._foreign")?;
+        if let Some(image) = Self::on_gpu(py, &foreign, values, affine)? {
+            return Ok(image);
+        }
         let (values, shape, affine, whole): (Bound<'_, PyAny>, Vec<usize>, Vec<f64>, bool) =
             foreign.getattr("parts")?.call1((values, affine))?.extract()?;
-        let mut dims = [1; 3];
-        dims.iter_mut().zip(&shape).for_each(|(d, n)| *d = *n);
-        let grid = Grid::new(dims, Affine::from_rows(affine_of(&affine)?)).map_err(error::of)?;
+        let (dims, grid) = grid_with(&shape, &affine)?;
         // Nothing else knows of it yet: numpy writes the values, of whatever type and order, without a copy on the way.
         let mut data = memory::zeroed::<f32>(grid.len()).map_err(error::of)?;
         let lent = Lent::of(data.as_mut_ptr() as usize, &dims, Kind::Floats, false);
@@ -226,35 +289,48 @@ impl Image {
         let dims = self.held.image.dims();
         let (address, kind) = match &self.held.labels {
             Some(labels) => (labels.data().as_ptr() as usize, Kind::Integers),
-            None => (self.held.image.data().as_ptr() as usize, Kind::Floats),
+            None => (self.values(py)?.as_ptr() as usize, Kind::Floats),
         };
         Lent::of(address, &dims[..self.dimensions()], kind, true).__array_interface__(py)
     }
 
-    /// A copy for other packages, as by `torch.from_dlpack(image)`: who takes it may write to it.
+    /// A copy for other packages, as by `torch.from_dlpack(image)`: who takes it may write to it. That of an image on a GPU is
+    /// there as well.
     ///
     /// Raises
     /// ------
     /// BufferError
-    ///     Where no copy is asked for (`copy=False`).
+    ///     Where no copy is asked for (`copy=False`), or one on a device where the image is not.
     #[pyo3(signature = (**how))]
     fn __dlpack__<'py>(
         slf: &Bound<'py, Self>,
         how: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        if let Some(false) =
-            how.and_then(|how| how.get_item("copy").ok()?).and_then(|copy| copy.extract().ok())
+        let (asked, image) = (Asked::of(how)?, slf.get());
+        let resident = image.held.image.elsewhere().and_then(|v| v.as_any().downcast_ref());
+        if let (Some(gpu), Some(resident)) = (image.gpu(), resident)
+            && asked.stays_on(gpu)?
         {
-            return Err(PyBufferError::new_err(
-                "an image is lent as a copy alone; ask for none without one",
-            ));
+            let dims = image.held.image.dims();
+            return dlpack::capsule(slf.py(), resident, &dims[..image.dimensions()], &asked);
         }
-        Self::numpy(slf)?.call_method1("copy", ("F",))?.call_method("__dlpack__", (), how)
+        // Streams are of those that are on a GPU.
+        let how = how.map(|how| how.copy()).transpose()?;
+        if let Some(how) = how.as_ref().filter(|_| resident.is_some()) {
+            how.set_item("stream", slf.py().None())?;
+        }
+        Self::numpy(slf)?.call_method1("copy", ("F",))?.call_method("__dlpack__", (), how.as_ref())
     }
 
     fn __dlpack_device__(&self) -> (i32, i32) {
-        // The memory of the host, in the enumeration of DLPack.
-        (1, 0)
+        dlpack::place(self.gpu())
+    }
+
+    /// Where the values are: `cpu`, or `cuda:0` and so on. Of an image on a GPU, `numpy()`, `save()` and whatever takes it and
+    /// is not on that GPU copy them to the host, once.
+    #[getter]
+    fn device(&self) -> String {
+        DeviceChoice::of_gpu(self.gpu()).to_string()
     }
 
     /// The same as an image of nibabel, which has to be installed: RAS+, x first, with the values as a view that
@@ -333,7 +409,7 @@ impl Image {
                 voxalign_io::image::write_labels(&path, labels, &options)?;
                 return Ok(());
             }
-            files::warn_of_rounding(held.image.data(), data_type, teller);
+            files::warn_of_rounding(held.image.bring()?, data_type, teller);
             voxalign_io::image::write_volume(&path, &held.image, &options)?;
             Ok::<_, Failure>(())
         })
@@ -357,6 +433,24 @@ impl Image {
         let parts = (Self::numpy(slf)?, slf.get().affine(slf.py())?);
         (slf.get_type(), parts).into_pyobject(slf.py())
     }
+}
+
+/// The bytes that were copied between the host and GPUs since the process began, by all that it did.
+///
+/// Returns
+/// -------
+/// dict
+///     `to_device`, `to_host` and `within_device`, and `images_to_host`: of those to the host, the ones of images that had been
+///     given on a GPU.
+#[guarded]
+#[pyfunction]
+pub(crate) fn transfers(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let (all, found) = (PyDict::new(py), counted());
+    all.set_item("to_device", found.to_device)?;
+    all.set_item("to_host", found.to_host)?;
+    all.set_item("within_device", found.within_device)?;
+    all.set_item("images_to_host", found.images_to_host)?;
+    Ok(all)
 }
 
 /// What values are, of 32 bits.

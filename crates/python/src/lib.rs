@@ -7,6 +7,7 @@ mod arguments;
 mod bids;
 mod config;
 mod declared;
+mod dlpack;
 mod error;
 mod functions;
 mod image;
@@ -32,6 +33,7 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<result::Result>()?;
     module.add_class::<result::Verdict>()?;
     module.add_function(wrap_pyfunction!(image::read, module)?)?;
+    module.add_function(wrap_pyfunction!(image::transfers, module)?)?;
     module.add_function(wrap_pyfunction!(transform::read_transform, module)?)?;
     module.add_function(wrap_pyfunction!(bids::bids, module)?)?;
     pickled::add(module)?;

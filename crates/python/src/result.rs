@@ -12,6 +12,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use voxalign_compute::cpu::Cpu;
 use voxalign_image::{Transform as Map, Volume};
+use voxalign_io::image::read_info;
 use voxalign_io::transform::Geometry;
 use voxalign_jobs::pair::HeldImage;
 use voxalign_jobs::{Done, Error, files};
@@ -27,16 +28,14 @@ pub(crate) struct Found {
     record: String,
     folder: PathBuf,
     summary: String,
+    warped: Option<Volume<f32>>,
 }
 
 impl Found {
     /// Of a job that is done.
-    pub(crate) fn of<R: Judged>(done: &Done<R>) -> Self {
-        Self {
-            record: done.record.text(),
-            folder: done.folder.clone(),
-            summary: done.record.verdict().summary(),
-        }
+    pub(crate) fn of<R: Judged>(done: Done<R>) -> Self {
+        let (record, summary) = (done.record.text(), done.record.verdict().summary());
+        Self { record, folder: done.folder, summary, warped: done.warped }
     }
 }
 
@@ -52,14 +51,17 @@ pub(crate) struct Result {
     folder: PathBuf,
     /// Where the files go with the result.
     kept: Kept,
+    /// The moving image on the fixed one, where that is on a GPU as well.
+    warped: Option<Arc<Volume<f32>>>,
 }
 
 impl Result {
     /// Of what was found, in a folder that may go with it.
     pub(crate) fn new(found: Found, kept: Option<TempDir>) -> PyResult<Self> {
-        let Found { record: text, folder, summary } = found;
+        let Found { record: text, folder, summary, warped } = found;
         let record = serde_json::from_str(&text).map_err(|e| error::internal(&e.to_string()))?;
-        Ok(Self { text, record, summary, folder, kept: kept.map(Arc::new) })
+        let (kept, warped) = (kept.map(Arc::new), warped.map(Arc::new));
+        Ok(Self { text, record, summary, folder, kept, warped })
     }
 
     /// The folder of its files, its record, and what keeps the folder.
@@ -75,7 +77,7 @@ impl Result {
         files: Option<Vec<(String, Vec<u8>)>>,
     ) -> PyResult<Self> {
         let Some(files) = files else {
-            return Self::new(Found { record: text, folder, summary }, None);
+            return Self::new(Found { record: text, folder, summary, warped: None }, None);
         };
         let refused = |e: std::io::Error| {
             error::input(format!(
@@ -95,7 +97,7 @@ impl Result {
             text.trim_matches('"').to_owned()
         };
         let record = text.replace(&quoted(&folder), &quoted(&new));
-        Self::new(Found { record, folder: new, summary }, Some(kept))
+        Self::new(Found { record, folder: new, summary, warped: None }, Some(kept))
     }
 
     /// The file of a role.
@@ -196,10 +198,17 @@ impl Result {
         Ok(map.into())
     }
 
-    /// The moving image on the grid of the fixed one.
+    /// The moving image on the grid of the fixed one. Where one of the two was on the GPU that registered them, it is there as
+    /// well.
     #[getter]
     fn warped(&self, py: Python<'_>) -> PyResult<Image> {
-        self.image(py, "resampled", "warped image")
+        let path = self.needed("resampled", "warped image")?;
+        let Some(image) = &self.warped else {
+            return self.image(py, "resampled", "warped image");
+        };
+        // The dimensions of its file.
+        let info = self.read(py, move |_| Ok(read_info(&path)?))?;
+        Ok(HeldImage { image: Arc::clone(image), dimensions: info.dimensions, info: None }.into())
     }
 
     /// The Jacobian determinant of the warp, without the affine part.

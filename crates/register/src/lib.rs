@@ -115,6 +115,7 @@ pub mod resample;
 pub mod scores;
 pub mod search;
 pub mod similarity;
+pub mod there;
 pub mod verdict;
 
 pub use error::{RegisterError, Result, Role};

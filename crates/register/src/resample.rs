@@ -6,6 +6,7 @@
 //! is interpolated once however long the chain is.
 
 use crate::error::Result;
+use crate::there::{kept, uploaded};
 use rayon::prelude::*;
 use std::sync::Arc;
 use voxalign_compute::ops::resample::{Interpolation, LabelInterpolation};
@@ -28,7 +29,11 @@ impl<'a, D: Device> MovingImage<'a, D> {
     /// # Errors
     /// Memory that runs out.
     pub fn new(device: &'a D, image: impl Into<Arc<Volume<f32>>>) -> Result<Self> {
-        let (grid, data) = Arc::unwrap_or_clone(image.into()).into_parts();
+        let image = image.into();
+        if image.elsewhere().is_some() {
+            return Self::lent(device, (&*image).into());
+        }
+        let (grid, data) = Arc::unwrap_or_clone(image).into_parts();
         Ok(Self { device, grid, data: device.upload_vec(data)? })
     }
 
@@ -37,7 +42,7 @@ impl<'a, D: Device> MovingImage<'a, D> {
     /// # Errors
     /// As of [`new`](Self::new).
     pub fn lent(device: &'a D, image: ImageView<'_>) -> Result<Self> {
-        let (grid, data) = (image.grid().clone(), device.upload(image.data())?);
+        let (grid, data) = (image.grid().clone(), uploaded(device, image)?);
         Ok(Self { device, grid, data })
     }
 
@@ -54,6 +59,33 @@ impl<'a, D: Device> MovingImage<'a, D> {
         interpolation: Interpolation,
         outside: f32,
     ) -> Result<Volume<f32>> {
+        let out = self.values_onto(reference, transform, interpolation, outside)?;
+        Ok(Volume::new(reference.clone(), self.device.into_host(out)?)?)
+    }
+
+    /// The same, which stays on the device where that has memory of its own.
+    ///
+    /// # Errors
+    /// As of [`onto`](Self::onto).
+    pub fn kept_onto(
+        &self,
+        reference: &Grid,
+        transform: &Transform,
+        interpolation: Interpolation,
+        outside: f32,
+    ) -> Result<Volume<f32>> {
+        let out = self.values_onto(reference, transform, interpolation, outside)?;
+        kept(self.device, reference.clone(), out)
+    }
+
+    /// The values of the image on the `reference` grid, on the device.
+    pub(crate) fn values_onto(
+        &self,
+        reference: &Grid,
+        transform: &Transform,
+        interpolation: Interpolation,
+        outside: f32,
+    ) -> Result<D::Buffer<f32>> {
         let way = Way::new(self.device, reference, transform, &self.grid)?;
         let (from, to) = (self.grid.dims(), reference.dims());
         let mut out = self.device.alloc::<f32>(reference.len())?;
@@ -83,7 +115,7 @@ impl<'a, D: Device> MovingImage<'a, D> {
                 )?;
             }
         }
-        Ok(Volume::new(reference.clone(), self.device.into_host(out)?)?)
+        Ok(out)
     }
 }
 

@@ -1,18 +1,23 @@
 //! Agreement of a moving image with the fixed one under a transform: the scores that every registration reports
 //! before and after, whatever similarity drove it.
 
-use crate::compare::entropies;
 use crate::compare::{
     CompareError, ImageScores, OverlapRule, OverlapScores, compare_images, compare_labels,
+    same_grid,
 };
-use crate::error::Result;
+use crate::compare::{both_finite, compare_images_on, entropies};
+use crate::error::{RegisterError, Result};
 use crate::limits::{DEFORMATION, LANDMARKS};
-use crate::metric::range::robust_range;
+use crate::metric::range::{robust_range, robust_range_on};
 use crate::resample::{MovingImage, labels_onto};
+use crate::there::{kept, uploaded};
 use crate::verdict::{Check, Remedy};
 use rayon::prelude::*;
-use voxalign_compute::Device;
+use voxalign_compute::ops::elementwise::{param, select, x};
+use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::ops::resample::{Interpolation, LabelInterpolation};
+use voxalign_compute::ops::values::bin_of;
+use voxalign_compute::{Device, DeviceBuffer};
 use voxalign_image::{LabelMap, Transform, Volume};
 
 /// Bins of the joint histogram of the scores.
@@ -62,6 +67,9 @@ pub struct Agreement {
     pub plain: bool,
 }
 
+/// Quantiles of an image between which its bins are.
+const ENDS: (f64, f64) = (0.001, 0.999);
+
 /// Voxels that a thread looks at, at least.
 const PART: usize = 1 << 16;
 
@@ -78,17 +86,12 @@ impl Agreement {
     /// Of a fixed image and a moving one on its grid that is NaN where it is not defined.
     #[must_use]
     pub fn new(tissue: &Tissue<'_>, fixed: &Volume<f32>, warped: &Volume<f32>) -> Self {
-        const ENDS: (f64, f64) = (0.001, 0.999);
         let range = |image: &Volume<f32>| robust_range(image.data(), ENDS.0, ENDS.1);
         let (Some(rows), Some(columns)) = (range(fixed), range(warped)) else {
             return Self::default();
         };
-        let bin = |value: f32, (low, high): (f32, f32)| {
-            let width = f64::from(high) - f64::from(low);
-            let part = if width > 0.0 { (f64::from(value) - f64::from(low)) / width } else { 0.0 };
-            // Values beyond the ends belong to the last bins.
-            ((part * Self::BINS as f64) as usize).min(Self::BINS - 1)
-        };
+        let [rows, columns] = [rows, columns].map(|(low, high)| [low, high].map(f64::from));
+        let bin = |value: f32, range| bin_of(f64::from(value), range, Self::BINS);
         // Counts do not depend on the order in which they are made.
         let empty = || (0, vec![0u64; Self::BINS * Self::BINS]);
         let pairs = fixed.data().par_iter().zip(warped.data()).enumerate().with_min_len(PART);
@@ -106,6 +109,33 @@ impl Agreement {
                 joint.iter_mut().zip(other).for_each(|(sum, count)| *sum += count);
                 (object + more, joint)
             });
+        Self::of(object, &joint)
+    }
+
+    /// As [`new`](Self::new), of values on a device; the object is what `object` is above.
+    fn on<D: Device>(
+        device: &D,
+        (object, above, moving_above): (&D::Buffer<f32>, f32, f32),
+        fixed: &D::Buffer<f32>,
+        warped: &D::Buffer<f32>,
+    ) -> Result<Self> {
+        let range = |image| robust_range_on(device, image, None, ENDS.0, ENDS.1);
+        let (Some(rows), Some(columns)) = (range(fixed)?, range(warped)?) else {
+            return Ok(Self::default());
+        };
+        let mut counts = device.alloc::<f32>(fixed.len())?;
+        let inside = both_finite() * x(2).gt(param(0));
+        device.eval(&inside, &[fixed, warped, object], &[above], None, &mut counts)?;
+        let voxels = device.reduce(&[&counts], &[Reduction::Sum(0)])?[0];
+        let tissue = x(0) * x(1).gt(param(0));
+        device.eval_in_place(&tissue, &mut counts, &[warped], &[moving_above], None)?;
+        let ranges = [rows, columns].map(|(low, high)| [low, high].map(f64::from));
+        let joint = device.pair_counts(fixed, warped, Some(&counts), ranges, Self::BINS)?;
+        Ok(Self::of(voxels as usize, &joint))
+    }
+
+    /// Of the voxels of the object, and the joint histogram of those that are tissue, moving slowest.
+    fn of(object: usize, joint: &[u64]) -> Self {
         let voxels = joint.iter().sum::<u64>() as usize;
         let few = voxels < Self::LEAST_VOXELS;
         if few || (voxels as f64) < Self::LEAST_PART * object as f64 {
@@ -115,7 +145,7 @@ impl Agreement {
         let at = |w: usize, f: usize| joint[w * Self::BINS + f] > 0;
         let used_f = filled(&|f| (0..Self::BINS).any(|w| at(w, f)));
         let used_w = filled(&|w| (0..Self::BINS).any(|f| at(w, f)));
-        let (h_f, h_w, h_joint) = entropies(&joint, Self::BINS);
+        let (h_f, h_w, h_joint) = entropies(joint, Self::BINS);
         let chance = (used_f - 1.0) * (used_w - 1.0) / (2.0 * voxels as f64);
         let plain = h_f.max(h_w) < Self::PLAIN;
         Self { object, voxels, information: h_f + h_w - h_joint - chance, plain }
@@ -201,6 +231,18 @@ pub struct Resampled {
     pub scores: Scores,
 }
 
+/// An image with its scores.
+type Shown = (Volume<f32>, Option<ImageScores>, Option<Agreement>);
+
+/// Scores of images, where these overlap.
+fn overlapping(scores: Result<ImageScores>) -> Result<Option<ImageScores>> {
+    match scores {
+        Ok(scores) => Ok(Some(scores)),
+        Err(RegisterError::Compare(CompareError::Nothing { .. })) => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
 /// The fixed side of a comparison, and how the moving side is resampled onto it.
 #[derive(Debug, Clone, Copy)]
 pub struct Scoring<'a> {
@@ -235,16 +277,10 @@ impl Scoring<'_> {
         transform: &Transform,
     ) -> Result<Resampled> {
         let grid = self.fixed.grid();
-        // Outside is NaN at first, so that the scores are those of the overlap.
-        let mut image = moving.onto(grid, transform, self.interpolation, f32::NAN)?;
-        let images = match compare_images(self.fixed, &image, self.fixed_mask, BINS) {
-            Ok(scores) => Some(scores),
-            Err(CompareError::Nothing { .. }) => None,
-            Err(e) => return Err(e.into()),
+        let (image, images, agreement) = match device.has_own_memory() {
+            true => self.images_on(device, moving, transform)?,
+            false => self.images(moving, transform)?,
         };
-        let agreement = self.tissue.map(|tissue| Agreement::new(&tissue, self.fixed, &image));
-        let values = image.data_mut().par_iter_mut().with_min_len(PART);
-        values.filter(|v| v.is_nan()).for_each(|v| *v = self.outside);
         let labels = self.moving_labels;
         let labels = labels
             .map(|m| labels_onto(device, m, grid, transform, LabelInterpolation::Nearest, 0))
@@ -254,6 +290,57 @@ impl Scoring<'_> {
             _ => None,
         };
         Ok(Resampled { image, labels, scores: Scores { images, agreement, labels: overlap } })
+    }
+
+    /// The image, and its scores, found on the host.
+    fn images<D: Device>(
+        &self,
+        moving: &MovingImage<'_, D>,
+        transform: &Transform,
+    ) -> Result<Shown> {
+        self.fixed.bring()?;
+        // Outside is NaN at first, so that the scores are those of the overlap.
+        let grid = self.fixed.grid();
+        let mut image = moving.onto(grid, transform, self.interpolation, f32::NAN)?;
+        let images = compare_images(self.fixed, &image, self.fixed_mask, BINS);
+        let images = overlapping(images.map_err(Into::into))?;
+        let agreement = self.tissue.map(|tissue| Agreement::new(&tissue, self.fixed, &image));
+        let values = image.data_mut().par_iter_mut().with_min_len(PART);
+        values.filter(|v| v.is_nan()).for_each(|v| *v = self.outside);
+        Ok((image, images, agreement))
+    }
+
+    /// The same found on a device, where the image stays.
+    fn images_on<D: Device>(
+        &self,
+        device: &D,
+        moving: &MovingImage<'_, D>,
+        transform: &Transform,
+    ) -> Result<Shown> {
+        let grid = self.fixed.grid();
+        let mut warped = moving.values_onto(grid, transform, self.interpolation, f32::NAN)?;
+        let fixed = uploaded(device, self.fixed)?;
+        let mask = match self.fixed_mask {
+            Some(mask) => {
+                same_grid(grid, mask.grid())?;
+                Some(uploaded(device, mask)?)
+            }
+            None => None,
+        };
+        let images = compare_images_on(device, &fixed, &warped, mask.as_ref(), BINS);
+        let images = overlapping(images)?;
+        let of = |Tissue { object, moving_above }: Tissue<'_>| {
+            let own = match () {
+                () if std::ptr::eq(object.image, self.fixed) => None,
+                () => Some(uploaded(device, object.image)?),
+            };
+            let object = (own.as_ref().unwrap_or(&fixed), object.above, moving_above);
+            Agreement::on(device, object, &fixed, &warped)
+        };
+        let agreement = self.tissue.map(of).transpose()?;
+        let filled = select(x(0).equals(x(0)), x(0), param(0));
+        device.eval_in_place(&filled, &mut warped, &[], &[self.outside], None)?;
+        Ok((kept(device, grid.clone(), warped)?, images, agreement))
     }
 }
 

@@ -29,6 +29,7 @@ mod sparse;
 pub mod splat;
 mod stencil;
 mod tetrahedra;
+mod values;
 
 use std::time::{Duration, Instant};
 
@@ -347,6 +348,7 @@ families! {
     splat: 32,
     stencil: 20,
     tetrahedra: 20,
+    values: 8,
 }
 
 /// The measurements of a family.

@@ -50,6 +50,7 @@ mod splat;
 mod stencil;
 mod tetrahedra;
 pub mod threads;
+mod values;
 mod window;
 
 use std::sync::Arc;

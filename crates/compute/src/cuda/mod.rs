@@ -55,13 +55,15 @@ mod sparse;
 mod splat;
 mod stencil;
 mod tetrahedra;
+mod values;
 
 pub use histogram::CudaSamples;
 pub use raycast::CudaRayVolume;
 use runtime::{Arg, Program, SCRATCH, Shape, Target, Texture};
 pub use runtime::{
-    CompilingAhead, Cuda, CudaBuffer, GpuInfo, Late, MemoryLimit, PoolStatistics, WorkStatistics,
-    compiler, gpu_count, gpus, kernel_cache, kernel_cache_problem,
+    CompilingAhead, Cuda, CudaBuffer, Foreign, GpuInfo, Late, MemoryLimit, PoolStatistics,
+    Resident, Transfers, WorkStatistics, compiler, gpu_count, gpu_of, gpus, kernel_cache,
+    kernel_cache_problem, transfers,
 };
 use runtime::{cufft, declare, lanes, slabs, tiles};
 

@@ -3,6 +3,7 @@
 //! | family | operators |
 //! |---|---|
 //! | [`Elementwise`] | an [expression](expression::Expr) over several inputs, in one pass |
+//! | [`Values`] | values taken over from the memory of others, of any type and order; counts of pairs, and in slices |
 //! | [`Reduce`] | sums, dot products, extremes, several in one pass |
 //! | [`Resample`] | images, labels and fields between their voxels, by a map or a field; composition |
 //! | [`Stencil`] | gradient, divergence, Laplacian, Jacobian determinant |
@@ -77,6 +78,7 @@ pub mod sparse;
 pub mod splat;
 pub mod stencil;
 pub mod tetrahedra;
+pub mod values;
 
 pub use accumulate::Accumulate;
 pub use elastic::Elastic;
@@ -100,3 +102,4 @@ pub use sparse::Sparse;
 pub use splat::{Splat, SplatScheme};
 pub use stencil::Stencil;
 pub use tetrahedra::Tetrahedra;
+pub use values::Values;

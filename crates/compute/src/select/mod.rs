@@ -75,6 +75,12 @@ impl fmt::Display for DeviceChoice {
 }
 
 impl DeviceChoice {
+    /// The GPU of a number; without one the CPU.
+    #[must_use]
+    pub fn of_gpu(number: Option<usize>) -> Self {
+        number.map_or(Self::Cpu, |n| Self::Cuda(Some(n)))
+    }
+
     /// Opens the device; `threads` are those of the CPU, `None` for all.
     ///
     /// # Errors

@@ -52,6 +52,7 @@ files! {
     pairwise: "pairwise/pairwise.cu";
     sparse: "sparse/product.cu", "sparse/sparse.cu";
     tetrahedra: "tetrahedra/locate.cu", "tetrahedra/samples.cu", "tetrahedra/covectors.cu", "tetrahedra/gather.cu", "tetrahedra/nodes.cu", "tetrahedra/strain.cu";
+    values: "values/values.cu";
     raycast: "raycast/raycast.cu", "raycast/adjoint.cu";
 }
 

@@ -28,6 +28,7 @@ pub(crate) mod stencil;
 pub(crate) mod team;
 pub(crate) mod tetrahedra;
 pub(crate) mod turns;
+pub(crate) mod values;
 pub(crate) mod weights;
 
 pub(crate) use resample::{fields, labels};

@@ -197,7 +197,7 @@ fn scored(
     result: AffineResult,
     written: &OutputOptions,
 ) -> Result<Registered> {
-    let (rule, outside) = (pair.rule()?, outside(written, &moving));
+    let (rule, outside) = (pair.rule()?, outside(device, written, &moving)?);
     let moving = MovingImage::new(device, moving)?;
     let scoring = pair.scoring(&rule, (written, outside))?;
     let after = scoring.under(device, &moving, &Transform::Affine(result.transform))?;
@@ -364,6 +364,7 @@ impl crate::Job for Job {
         let result =
             find(device, &inputs, &options, listener).map_err(|e| run::blamed(e, &self.files()))?;
         clock.lap("register");
+        let stays = inputs.pair.is_elsewhere();
         let moving = inputs.pair.take_moving()?;
         let found = scored(device, &inputs.pair, moving, result, &self.written)?;
         clock.lap("resample");
@@ -376,6 +377,7 @@ impl crate::Job for Job {
         if run.writes(Product::Warped) {
             let as_floats = files::write_options(DataType::F32, dimensions);
             let image = &views.after.image;
+            image.bring()?;
             staged.write(WARPED, |path| image::write_volume(path, image, &as_floats))?;
         }
         clock.lap("write");
@@ -393,9 +395,13 @@ impl crate::Job for Job {
             record.landmarks = distances.note(&mut record.figures);
         }
         score_figures(&mut record, &views, &inputs.pair.label_names);
+        if run.output.wants_report() {
+            views.bring(&inputs.pair)?;
+        }
         let report =
             |record: &_| render(&AffineReport { record, images: views.images(&inputs.pair) });
-        run.finish(staged, clock, record, &OUTPUTS, || Ok(()), report)
+        let done = run.finish(staged, clock, record, &OUTPUTS, || Ok(()), report)?;
+        Ok(Done { warped: stays.then_some(views.after.image), ..done })
     }
 }
 

@@ -418,7 +418,8 @@ impl Job {
 }
 
 /// An image on the grid of a reference, under a transform from points of the reference to points of the image (world mm).
-/// `outside` is the value where the image is not defined; without one, it is its [background](files::background).
+/// `outside` is the value where the image is not defined; without one, it is its [background](files::background). What is made
+/// of an image in the memory of a device is on the device that made it.
 ///
 /// ```
 /// use voxalign_compute::cpu::Cpu;
@@ -448,8 +449,12 @@ pub fn image<'i, D: Device>(
     outside: Option<f32>,
 ) -> Result<Volume<f32>> {
     let (moving, rule) = (moving.into(), interpolation.of_image()?);
-    let outside = outside.unwrap_or_else(|| files::background(moving));
-    Ok(MovingImage::lent(device, moving)?.onto(reference, transform, rule, outside)?)
+    let outside = outside.map_or_else(|| files::background_on(device, moving), Ok)?;
+    let image = MovingImage::lent(device, moving)?;
+    Ok(match moving.elsewhere() {
+        None => image.onto(reference, transform, rule, outside)?,
+        Some(_) => image.kept_onto(reference, transform, rule, outside)?,
+    })
 }
 
 /// As [`image`], of a label map: a voxel gets the nearest label, or with any interpolation but that the one of the largest

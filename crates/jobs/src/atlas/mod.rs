@@ -302,7 +302,7 @@ impl crate::Job for Job {
             Kind::Regression(job) => Built::Regression(Box::new(job.run(machine, team)?.record)),
             Kind::Stability(job) => Built::Stability(Box::new(job.run(machine, team)?.record)),
         };
-        Ok(Done { record, folder: self.output.clone() })
+        Ok(Done::new(record, &self.output))
     }
 }
 

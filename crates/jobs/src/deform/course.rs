@@ -217,7 +217,7 @@ impl<D: Deformer> Course<'_, D> {
         inputs.shapes.clear();
         clock.lap("register");
 
-        let outside = outside(run.output, &inputs.pair.moving);
+        let outside = outside(device, run.output, &inputs.pair.moving)?;
         let parameters = task.parameters(outside, similarity, &start);
         let of = (with_suited(parameters, suited.as_ref()), run);
         let mut record = record::record(of, &result, found.as_ref(), machine);
@@ -268,6 +268,7 @@ impl<D: Deformer> Course<'_, D> {
             let mut writing = Writing(fields.map(|fields| scope.spawn(move || write(fields))));
             let of = (run.output, outside);
             let evidence = evidence(device, &inputs.pair, seen, (&start, &whole))?;
+            let stays = inputs.pair.is_elsewhere();
             let moving = inputs.pair.take_moving()?;
             let scored =
                 Scored::of(device, (&inputs.pair, moving), &whole, (start, rival), foreground, of)?;
@@ -289,11 +290,12 @@ impl<D: Deformer> Course<'_, D> {
             clock.lap("resample");
             if !task.keeps(&record) {
                 writing.wait()?;
-                return Ok(Done { record, folder: run.folder.to_owned() });
+                return Ok(Done::new(record, run.folder));
             }
             let outputs = task.outputs();
             if let Some(name) = task.warped().filter(|_| run.writes(Product::Warped)) {
                 let image = &views.after.image;
+                image.bring()?;
                 staged.write(&name, |path| image::write_volume(path, image, &as_floats))?;
             }
             clock.lap("write");
@@ -307,6 +309,9 @@ impl<D: Deformer> Course<'_, D> {
                 return Err(Error::Internal("the field is gone".into()));
             };
             let weight = deformer.similarity_weight();
+            if run.output.wants_report() {
+                views.bring(&inputs.pair)?;
+            }
             let report = |record: &_| {
                 task.report(&DeformReport {
                     record,
@@ -316,7 +321,9 @@ impl<D: Deformer> Course<'_, D> {
                     energies: &energies(&scales, path.as_ref(), weight, &grids[0]),
                 })
             };
-            run.finish(staged, clock, record, &outputs, move || writing.wait(), report)
+            let rest = move || writing.wait();
+            let done = run.finish(staged, clock, record, &outputs, rest, report)?;
+            Ok(Done { warped: stays.then_some(views.after.image), ..done })
         })
     }
 }
@@ -348,7 +355,7 @@ impl<T> End<'_, T> {
         let none = Products::none();
         let run = run.only(Some(&none));
         let (device, written) = (&self.machine.device, run.output);
-        let (rule, outside) = (pair.rule()?, outside(written, &pair.moving));
+        let (rule, outside) = (pair.rule()?, outside(device, written, &pair.moving)?);
         let moving = MovingImage::new(device, pair.take_moving()?)?;
         let scoring = pair.scoring(&rule, (written, outside))?;
         let after = scoring.under(device, &moving, &Transform::Affine(self.affine.transform))?;
@@ -368,6 +375,9 @@ impl<T> End<'_, T> {
         verdict.remarks.extend(pair.remarks(&views));
         record.verdict = verdict;
         score_figures(&mut record, &views, &pair.label_names);
+        if run.output.wants_report() {
+            views.bring(&pair)?;
+        }
         record.figures.set_at(Figure::AffineCost, When::Before, self.affine.cost_before);
         record.figures.set_at(Figure::AffineCost, When::After, self.affine.cost_after);
         let report = |record: &_| {

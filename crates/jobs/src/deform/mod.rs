@@ -175,7 +175,7 @@ pub(crate) fn register_by<D: Deformer>(
     listener: &dyn Listener,
 ) -> Result<(Registered, D::Extra)> {
     let pair = &inputs.pair;
-    let outside = outside(written, &pair.moving);
+    let outside = outside(device, written, &pair.moving)?;
     pair.rule()?;
     let AffinePart { start, found, rival, seen, mirrored } = affine_part(device, inputs, listener)?;
     check(listener)?;

@@ -208,7 +208,7 @@ pub(super) fn run(
     let SlicesResult { deform: mut result, slices: shown, evidence } = result;
     result.affine = inputs.affine;
     let task = OfBody::new(job, (setting, similarity), materials, remarks);
-    let outside = outside(run.output, &inputs.moving);
+    let outside = outside(device, run.output, &inputs.moving)?;
     let mut parameters = task.parameters(outside, similarity, &inputs.affine);
     if let Some(all) = parameters.as_object_mut() {
         let paths: Vec<_> = job.slice.iter().map(|p| p.display().to_string()).collect();

@@ -22,6 +22,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use voxalign_compute::Device;
 use voxalign_image::{Grid, LabelMap, Volume};
 use voxalign_io::image::{ImageInfo, ReadOptions};
 use voxalign_io::names::{LabelNames, read_label_names};
@@ -412,6 +413,11 @@ impl Pair {
         }
     }
 
+    /// Whether one of the two images is in the memory of a device, where the moving one on the fixed one is to stay as well.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.fixed.elsewhere().is_some() || self.moving.elsewhere().is_some()
+    }
+
     /// Takes the moving image out once it has been registered; one voxel is left.
     pub(crate) fn take_moving(&mut self) -> Result<Arc<Volume<f32>>> {
         let one = Volume::filled(Grid::axis_aligned([1; 3], [1.0; 3])?, 0.0);
@@ -421,8 +427,15 @@ impl Pair {
 
 /// The value outside of a moving image: what was asked for, else 0, or, of images such as CT whose background is below 0, the
 /// smallest value.
-pub(crate) fn outside(output: &OutputOptions, moving: &Volume<f32>) -> f32 {
-    output.outside().unwrap_or_else(|| files::background(moving))
+///
+/// # Errors
+/// What fails on the device, where the image is there.
+pub(crate) fn outside<D: Device>(
+    device: &D,
+    output: &OutputOptions,
+    moving: &Volume<f32>,
+) -> Result<f32> {
+    output.outside().map_or_else(|| files::background_on(device, moving), Ok)
 }
 
 /// Which labels count, of two maps of which the first is on the grid of the fixed image.

@@ -1,6 +1,7 @@
 //! The moving image resampled on the fixed grid.
 
 use super::Pair;
+use crate::error::Result;
 use voxalign_io::names::LabelNames;
 use voxalign_register::scores::Resampled;
 use voxalign_report::{Images, LabelRecord, RunRecord, When};
@@ -15,6 +16,17 @@ pub struct Views {
 }
 
 impl Views {
+    /// Brings what a report shows to the host, where that is elsewhere.
+    ///
+    /// # Errors
+    /// Memory that runs out, what fails on a device.
+    pub(crate) fn bring(&self, pair: &Pair) -> Result<()> {
+        for image in [&*pair.fixed, &self.before.image, &self.after.image] {
+            image.bring()?;
+        }
+        Ok(())
+    }
+
     /// For the report.
     pub(crate) fn images<'a>(&'a self, pair: &'a Pair) -> Images<'a> {
         Images {

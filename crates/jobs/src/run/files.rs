@@ -13,7 +13,7 @@ use crate::remedy::{Speaker, words};
 use crate::staged::Staged;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use voxalign_image::Grid;
+use voxalign_image::{Grid, Volume};
 use voxalign_options::Text;
 use voxalign_register::Verdict;
 use voxalign_report::{InputRecord, Judged, OutputRecord, ReportError, RunRecord};
@@ -62,6 +62,15 @@ pub struct Done<R> {
     pub record: R,
     /// The folder of the results.
     pub folder: PathBuf,
+    /// The moving image on the fixed one, where images of a pair were in the memory of a device, and so is this.
+    pub warped: Option<Volume<f32>>,
+}
+
+impl<R> Done<R> {
+    /// Of a record in a folder.
+    pub(crate) fn new(record: R, folder: &Path) -> Self {
+        Self { record, folder: folder.to_owned(), warped: None }
+    }
 }
 
 impl<R: Judged> Done<R> {
@@ -305,5 +314,5 @@ where
     record.measured(clock.laps(), peak_memory());
     staged.write_text(own, &record.text())?;
     staged.commit()?;
-    Ok(Done { record, folder: folder.to_owned() })
+    Ok(Done::new(record, folder))
 }

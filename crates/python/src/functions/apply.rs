@@ -30,6 +30,7 @@ pub(super) const OWN: Own = Own {
          nothing of the input is not `met`.",
     ),
     images: &["input", "reference"],
+    stay: &["input", "reference"],
     transforms: &["transform"],
     first: Some("input"),
     ..JOB

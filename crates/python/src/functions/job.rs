@@ -25,7 +25,7 @@ pub(super) fn call<J: Job + Send + 'static>(
         let inputs = job.read(caller, teller)?;
         let machine = starting.wait().map_err(Failure::Device)?;
         machine.explain(teller);
-        Ok(Found::of(&job.find(&machine, inputs, caller, teller)?))
+        Ok(Found::of(job.find(&machine, inputs, caller, teller)?))
     })
 }
 

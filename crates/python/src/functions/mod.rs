@@ -46,6 +46,7 @@ const JOB: Own = Own {
     runs: Runs::Device,
     gives: RESULT,
     images: &[],
+    stay: &[],
     transforms: &[],
     first: None,
     plans: false,
@@ -61,9 +62,10 @@ macro_rules! functions {
 pub(crate) fn all() -> Vec<Function> {
     let of = |name: &'static str| Own { name, plans: true, ..JOB };
     let pair = |name: &'static str| Own { images: PAIR, ..of(name) };
+    let staying = |name: &'static str| Own { stay: &["fixed", "moving"], ..pair(name) };
     functions! {
-        affine::Job, team::affine, pair("affine");
-        deform::Job, pair::call::<deform::Job>, pair("deform");
+        affine::Job, team::affine, staying("affine");
+        deform::Job, pair::call::<deform::Job>, staying("deform");
         elastic::Job, sequence::elastic, pair("elastic");
         anatomy::Job, job::call::<anatomy::Job>, of("anatomy");
         atlas::Job, team::atlas, Own { runs: Runs::Team, ..of("atlas") };

@@ -34,7 +34,7 @@ pub(super) fn call<J: OfPair + Send + 'static>(
         let inputs = job.given(pair, &caller, teller)?;
         let machine = starting.wait().map_err(Failure::Device)?;
         machine.explain(teller);
-        Ok(Found::of(&job.find(&machine, inputs, &caller, teller)?))
+        Ok(Found::of(job.find(&machine, inputs, &caller, teller)?))
     })?;
     Ok(Py::new(py, Result::new(found, kept)?)?.into_any())
 }

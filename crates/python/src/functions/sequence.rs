@@ -44,7 +44,7 @@ macro_rules! sequence {
                 teller: &Teller,
             ) -> std::result::Result<Found, Error> {
                 let done = self.track(machine, caller, teller, &mut |frame| told(teller, frame))?;
-                Ok(Found::of(&done))
+                Ok(Found::of(done))
             }
         }
     };

@@ -41,6 +41,6 @@ fn call<J: Job + Send + 'static>(
         let machine =
             team::start(machine, gpus, &Communicator::single(), teller).map_err(Failure::Device)?;
         let inputs = job.read(caller, teller)?;
-        Ok(Found::of(&job.find(&machine, inputs, caller, teller)?))
+        Ok(Found::of(job.find(&machine, inputs, caller, teller)?))
     })
 }

@@ -119,19 +119,38 @@ const FACE: f64 = 0.02;
 #[must_use]
 pub fn reaches_border(image: ImageView<'_>, is_tissue: impl Fn(f32) -> bool + Sync) -> bool {
     let dims = image.dims();
-    let [nx, ny, nz] = dims;
+    let [nx, ny, _] = dims;
     let count = |voxels: &mut dyn Iterator<Item = &f32>| voxels.filter(|&&v| is_tissue(v)).count();
     let slices = || image.data().par_chunks_exact(nx * ny);
     // Along x and y the faces are in all slices.
     let across_x = |x: usize| slices().map(|s| count(&mut s.iter().skip(x).step_by(nx))).sum();
     let across_y = |y: usize| slices().map(|s| count(&mut s[y * nx..(y + 1) * nx].iter())).sum();
     let across_z = |z: usize| slices().skip(z).take(1).map(|s| count(&mut s.iter())).sum();
-    let covered = |a: usize, covered: usize| {
-        covered as f64 >= FACE * (nx * ny * nz / dims[a]) as f64 && dims[a] > 1
-    };
-    [0, nx - 1].into_iter().any(|x| covered(0, across_x(x)))
-        || [0, ny - 1].into_iter().any(|y| covered(1, across_y(y)))
-        || [0, nz - 1].into_iter().any(|z| covered(2, across_z(z)))
+    covers_a_face(dims, |a, at| match a {
+        0 => across_x(at),
+        1 => across_y(at),
+        _ => across_z(at),
+    })
+}
+
+/// As [`reaches_border`], of the tissue above a value of an image on a device.
+pub(crate) fn reaches_border_on<D: Device>(
+    device: &D,
+    values: &D::Buffer<f32>,
+    dims: Dims,
+    above: f32,
+) -> Result<bool> {
+    let counts = device.slice_counts(values, dims, above)?;
+    Ok(covers_a_face(dims, |a, at| counts[a][at] as usize))
+}
+
+/// Whether tissue covers enough of a face, of which `count` counts the voxels in the slice of a number across an axis.
+fn covers_a_face(dims: Dims, count: impl Fn(usize, usize) -> usize) -> bool {
+    let voxels: usize = dims.iter().product();
+    (0..3).filter(|&a| dims[a] > 1).any(|a| {
+        let least = FACE * (voxels / dims[a]) as f64;
+        [0, dims[a] - 1].into_iter().any(|at| count(a, at) as f64 >= least)
+    })
 }
 
 /// 1 where all images that are [open](DeviceImage::open) show something after a displacement of the

@@ -8,6 +8,7 @@
 
 use super::images::{DeviceImage, Moved, finest};
 use crate::error::{RegisterError, Result, Role};
+use crate::there::uploaded;
 use voxalign_compute::ops::elementwise::{constant, param, select, x};
 use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_compute::ops::reduce::Reduction;
@@ -37,7 +38,7 @@ impl<D: Device> MovingMask<D> {
     /// [`EmptyMask`](RegisterError::EmptyMask) for one without any; memory that runs out.
     pub fn new<'a>(device: &D, mask: impl Into<ImageView<'a>>) -> Result<Self> {
         let mask = mask.into();
-        let mut values = device.upload(mask.data())?;
+        let mut values = uploaded(device, mask)?;
         device.eval_in_place(&x(0).gt(0.0), &mut values, &[], &[], None)?;
         if device.reduce(&[&values], &[Reduction::Sum(0)])?[0] <= 0.0 {
             return Err(RegisterError::EmptyMask { role: Role::MovingMask });

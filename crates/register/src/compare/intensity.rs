@@ -3,6 +3,11 @@
 use super::{CompareError, same_grid};
 use rayon::prelude::*;
 use serde::Serialize;
+use voxalign_compute::ops::elementwise::{param, select, x};
+use voxalign_compute::ops::expression::Expr;
+use voxalign_compute::ops::reduce::Reduction;
+use voxalign_compute::ops::values::bin_of;
+use voxalign_compute::{ComputeError, Device, DeviceBuffer};
 use voxalign_image::Volume;
 
 /// How alike two images are.
@@ -50,30 +55,113 @@ pub fn compare_images(
     let all = Pairs { fixed: fixed.data(), warped: warped.data(), mask: mask.map(Volume::data) };
     let first = all.sums();
     if first.voxels == 0 {
-        let why = if first.not_finite > 0 {
-            "at every voxel one of the images is NaN or infinite"
-        } else {
-            "the mask has no voxel above 0"
-        };
-        return Err(CompareError::Nothing { why });
+        return Err(CompareError::Nothing { why: why_nothing(first.not_finite > 0) });
     }
     let n = first.voxels as f64;
     let Sums { voxels, not_finite, sums, ranges } = first;
     let (moments, joint) = all.moments([sums[0] / n, sums[1] / n], ranges, bins);
-    let size = (moments[0] * moments[1]).sqrt();
-    let constant = |r: [f64; 2]| r[0] >= r[1];
-    let ncc = (size > 0.0 && !constant(ranges[0]) && !constant(ranges[1]))
-        .then(|| (moments[2] / size).clamp(-1.0, 1.0));
-    let (h_f, h_w, h_joint) = entropies(&joint, bins);
-    Ok(ImageScores {
-        voxels,
-        not_finite,
-        rms: (sums[2] / n).sqrt(),
-        ncc,
-        mi: (h_f + h_w - h_joint).max(0.0),
-        nmi: (h_joint > 0.0).then(|| (h_f + h_w) / h_joint),
-        bins,
-    })
+    let rms = (sums[2] / n).sqrt();
+    Ok(ImageScores { voxels, not_finite, rms, ..ImageScores::of(moments, ranges, (&joint, bins)) })
+}
+
+/// As [`compare_images`], of images of one number of voxels on a device.
+///
+/// # Errors
+/// Images of different lengths, [`CompareError::Nothing`] where no voxel is left; memory that runs out.
+pub(crate) fn compare_images_on<D: Device>(
+    device: &D,
+    fixed: &D::Buffer<f32>,
+    warped: &D::Buffer<f32>,
+    mask: Option<&D::Buffer<f32>>,
+    bins: usize,
+) -> crate::Result<ImageScores> {
+    let room = || device.alloc::<f32>(fixed.len());
+    let of_mask = mask.map(|mask| {
+        let mut counts = room()?;
+        device.eval(&x(0).gt(0.0), &[mask], &[], None, &mut counts)?;
+        Ok::<_, ComputeError>(device.reduce(&[&counts], &[Reduction::Sum(0)])?[0])
+    });
+    let all = of_mask.transpose()?.unwrap_or(fixed.len() as f64);
+    // 1 where a pair counts.
+    let mut counts = room()?;
+    let finite = both_finite();
+    match mask {
+        None => device.eval(&finite, &[fixed, warped], &[], None, &mut counts)?,
+        Some(mask) => {
+            let inside = finite * x(2).gt(0.0);
+            device.eval(&inside, &[fixed, warped, mask], &[], None, &mut counts)?;
+        }
+    }
+    let n = device.reduce(&[&counts], &[Reduction::Sum(0)])?[0];
+    if n <= 0.0 {
+        return Err(CompareError::Nothing { why: why_nothing(all > 0.0) }.into());
+    }
+    let [mut f, mut w] = [room()?, room()?];
+    let counted = |from: &D::Buffer<f32>, less: f32, other: f32, to: &mut D::Buffer<f32>| {
+        let value = select(x(1).gt(0.0), x(0) - param(0), param(1));
+        device.eval(&value, &[from, &counts], &[less, other], None, to)
+    };
+    counted(fixed, 0.0, f32::NAN, &mut f)?;
+    counted(warped, 0.0, f32::NAN, &mut w)?;
+    let ends = [0, 1].map(|i| [Reduction::Min(i), Reduction::Max(i)]);
+    let ends = device.reduce(&[&f, &w], ends.as_flattened())?;
+    let ranges = [[ends[0], ends[1]], [ends[2], ends[3]]];
+    counted(fixed, 0.0, 0.0, &mut f)?;
+    counted(warped, 0.0, 0.0, &mut w)?;
+    let sums = [Reduction::Sum(0), Reduction::Sum(1), Reduction::SumSquaredDifference(0, 1)];
+    let sums = device.reduce(&[&f, &w], &sums)?;
+    // About values near the means, so that little is lost where these are large.
+    let means = [sums[0] / n, sums[1] / n].map(|mean| mean as f32);
+    counted(fixed, means[0], 0.0, &mut f)?;
+    counted(warped, means[1], 0.0, &mut w)?;
+    let squares = [
+        Reduction::Sum(0),
+        Reduction::Sum(1),
+        Reduction::SumSquares(0),
+        Reduction::SumSquares(1),
+        Reduction::Dot(0, 1),
+    ];
+    let squares = device.reduce(&[&f, &w], &squares)?;
+    drop((f, w));
+    let rest = |a: usize, b: usize| squares[a] * squares[b] / n;
+    let moments = [squares[2] - rest(0, 0), squares[3] - rest(1, 1), squares[4] - rest(0, 1)];
+    let joint = device.pair_counts(fixed, warped, Some(&counts), ranges, bins)?;
+    let (voxels, rms) = (n as usize, (sums[2] / n).sqrt());
+    let not_finite = all as usize - voxels;
+    Ok(ImageScores { voxels, not_finite, rms, ..ImageScores::of(moments, ranges, (&joint, bins)) })
+}
+
+/// 1 where both of two images are finite.
+pub(crate) fn both_finite() -> Expr {
+    x(0).abs().le(f32::MAX) * x(1).abs().le(f32::MAX)
+}
+
+/// Why nothing is compared, where the mask has voxels or not.
+fn why_nothing(some: bool) -> &'static str {
+    match some {
+        true => "at every voxel one of the images is NaN or infinite",
+        false => "the mask has no voxel above 0",
+    }
+}
+
+impl ImageScores {
+    /// Those of central moments of second order and of a joint histogram, warped slowest.
+    fn of(moments: [f64; 3], ranges: [[f64; 2]; 2], (joint, bins): (&[u64], usize)) -> Self {
+        let size = (moments[0] * moments[1]).sqrt();
+        let constant = |r: [f64; 2]| r[0] >= r[1];
+        let ncc = (size > 0.0 && !constant(ranges[0]) && !constant(ranges[1]))
+            .then(|| (moments[2] / size).clamp(-1.0, 1.0));
+        let (h_f, h_w, h_joint) = entropies(joint, bins);
+        Self {
+            voxels: 0,
+            not_finite: 0,
+            rms: 0.0,
+            ncc,
+            mi: (h_f + h_w - h_joint).max(0.0),
+            nmi: (h_joint > 0.0).then(|| (h_f + h_w) / h_joint),
+            bins,
+        }
+    }
 }
 
 /// Voxels that a thread compares at a time; fixed, so that sums do not depend on the threads.
@@ -148,11 +236,7 @@ impl Pairs<'_> {
 
     /// The central moments of second order, and the joint histogram, warped slowest.
     fn moments(&self, means: [f64; 2], ranges: [[f64; 2]; 2], bins: usize) -> ([f64; 3], Vec<u64>) {
-        let bin = |value: f64, range: [f64; 2]| {
-            let width = range[1] - range[0];
-            let part = if width > 0.0 { (value - range[0]) / width } else { 0.0 };
-            ((part * bins as f64) as usize).min(bins - 1)
-        };
+        let bin = |value: f64, range: [f64; 2]| bin_of(value, range, bins);
         // Each group of parts has a histogram: fewer where those are large.
         let groups = (HISTOGRAMS / (bins * bins)).clamp(1, self.parts());
         let each = self.parts().div_ceil(groups);

@@ -32,8 +32,8 @@ mod overlap;
 mod transforms;
 mod view;
 
-pub(crate) use intensity::entropies;
 pub use intensity::{ImageScores, compare_images};
+pub(crate) use intensity::{both_finite, compare_images_on, entropies};
 pub use landmarks::{LandmarkScores, compare_landmarks};
 pub use meshes::{MeshScores, compare_meshes, distances_to};
 pub use overlap::{LabelScore, OverlapRule, OverlapScores, compare_labels, labels_of};

@@ -26,6 +26,7 @@ mod elastic;
 mod evidence;
 mod input;
 mod pair;
+mod part;
 mod prepared;
 mod register;
 mod result;
@@ -39,10 +40,10 @@ pub use crate::model::{
 pub use elastic::{ElasticSetting, register_elastic};
 pub use evidence::{DeformationEvidence, energy_allowed, information_asked};
 pub use input::{ChannelInput, DeformInput, Intensities, Preparation, ShapeInput};
+pub use part::{TISSUE, as_it_is, calibrated};
 pub use prepared::{Parts, PreparedPair};
 pub use register::{
-    Conclusion, TISSUE, as_it_is, calibrated, check_similarity, check_start, object_of,
-    register_deformable, to_world,
+    Conclusion, check_similarity, check_start, object_of, register_deformable, to_world,
 };
 pub use result::DeformResult;
 pub use slices::{

@@ -55,9 +55,10 @@ impl<'a, D: Device> PreparedPair<'a, D> {
     /// As [`register_deformable`](super::register_deformable), but for those of the model.
     pub fn new(device: &'a D, input: &'a DeformInput<'a>, parts: Parts<'_>) -> Result<Self> {
         check_input(input)?;
-        let foregrounds: Vec<_> = input.channels.iter().map(Foregrounds::of).collect();
+        let of = |channel| Foregrounds::of(device, channel);
+        let foregrounds: Vec<_> = input.channels.iter().map(of).collect::<Result<_>>()?;
         let whole = [input.channels[0].fixed.grid(), input.channels[0].moving.grid()];
-        let [of_fixed, of_moving] = clip_boxes(input, &foregrounds, parts)?;
+        let [of_fixed, of_moving] = clip_boxes(device, input, &foregrounds, parts)?;
         // Between both images neither is cut: they are treated alike.
         let between = matches!(parts, Parts::Between);
         let to = if between { IndexBox::whole(whole[0]) } else { of_fixed };

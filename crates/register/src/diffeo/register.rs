@@ -1,15 +1,13 @@
 //! The driver of a deformable registration: preparation, optimisation, results.
 
-use super::calibrate::{
-    Calibration, HistogramMatch, TOP, foreground_threshold, foreground_threshold_on,
-    match_histogram_on,
-};
-use super::clip::{Guard, IndexBox, common_box, crop, foreground_box};
+use super::calibrate::{HistogramMatch, match_histogram_on};
+use super::clip::{Guard, IndexBox, box_of, common_box, crop};
 use super::input::{ChannelInput, DeformInput, Intensities, Preparation, ShapeInput};
 use super::pair::Prepared;
+use super::part::Part;
 use super::prepared::{Parts, PreparedPair};
 use super::result::DeformResult;
-use crate::attachment::images::{DeviceImage, reaches_border};
+use crate::attachment::images::DeviceImage;
 use crate::attachment::moving_mask::{MovingMask, fill};
 use crate::attachment::{Attachments, ChannelSimilarity, LandmarkAttachment, Shapes};
 use crate::error::{RegisterError, Result, Role, check_grid};
@@ -20,10 +18,10 @@ use crate::model::{DeformModel, Matching, Model, Multiscale, UseModel, with_mode
 use crate::progress::Progress;
 use crate::scores::Object;
 use crate::similarity::Similarity;
-use rayon::prelude::*;
+use crate::there::{foreground, slice_counts, uploaded};
 use std::sync::Arc;
 use voxalign_compute::Device;
-use voxalign_compute::ops::elementwise::{param, select, x};
+use voxalign_compute::ops::elementwise::{param, x};
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_image::{Affine, Grid, ImageView, Vector3, VectorField, Volume};
 use voxalign_options::Choice;
@@ -133,18 +131,22 @@ pub fn register_deformable<D: Device>(
 pub(super) struct Foregrounds(pub(super) [Option<f32>; 2]);
 
 impl Foregrounds {
-    pub(super) fn of(channel: &ChannelInput<'_>) -> Self {
-        let of = |image: ImageView<'_>| foreground_threshold(image.data()).map(|(_, above)| above);
-        Self([of(channel.fixed), of(channel.moving)])
+    pub(super) fn of<D: Device>(device: &D, channel: &ChannelInput<'_>) -> Result<Self> {
+        Ok(Self([foreground(device, channel.fixed)?, foreground(device, channel.moving)?]))
     }
 }
 
 /// The volume of the object in the fixed and in the moving image, mm³: what a mask keeps, or the foreground of the first
 /// channel that has one; without one all of the image.
-fn volumes(input: &DeformInput<'_>, foregrounds: &[Foregrounds]) -> [f64; 2] {
+fn volumes<D: Device>(
+    device: &D,
+    input: &DeformInput<'_>,
+    foregrounds: &[Foregrounds],
+) -> Result<[f64; 2]> {
     let count = |image: ImageView<'_>, above: f32| {
-        let count = image.data().par_iter().filter(|v| **v > above).count();
-        count as f64 * image.grid().voxel_volume()
+        let [_, _, slices] = slice_counts(device, image, above)?;
+        let voxels = slices.iter().sum::<u64>() as f64;
+        Ok::<_, RegisterError>(voxels * image.grid().voxel_volume())
     };
     let of = |side: usize, mask: Option<ImageView<'_>>| {
         if let Some(mask) = mask {
@@ -158,12 +160,12 @@ fn volumes(input: &DeformInput<'_>, foregrounds: &[Foregrounds]) -> [f64; 2] {
             }
             whole = image.grid().len() as f64 * image.grid().voxel_volume();
         }
-        whole
+        Ok(whole)
     };
     if input.landmarks.is_none() && input.shapes.is_empty() {
-        return [1.0; 2];
+        return Ok([1.0; 2]);
     }
-    [of(0, input.fixed_mask), of(1, input.moving_mask)]
+    Ok([of(0, input.fixed_mask)?, of(1, input.moving_mask)?])
 }
 
 /// The points of all data terms in the fixed world, mm, after the affine map.
@@ -267,7 +269,8 @@ impl<D: Device> UseModel<D> for Run<'_, D> {
 }
 
 /// The parts of the fixed and of the moving grid that are registered: the same of the world, as far as the grids go.
-pub(super) fn clip_boxes(
+pub(super) fn clip_boxes<D: Device>(
+    device: &D,
     input: &DeformInput<'_>,
     foregrounds: &[Foregrounds],
     parts: Parts<'_>,
@@ -285,9 +288,11 @@ pub(super) fn clip_boxes(
     let mut found: [Option<IndexBox>; 2] = [None, None];
     for (channel, foreground) in input.channels.iter().zip(foregrounds) {
         let of = |image: ImageView<'_>, above: Option<f32>| {
-            (image.grid().clone(), above.and_then(|above| foreground_box(image, above)))
+            let counts = above.map(|above| slice_counts(device, image, above)).transpose()?;
+            let found = counts.and_then(|counts| box_of(image.dims(), &counts));
+            Ok::<_, RegisterError>((image.grid().clone(), found))
         };
-        let images = [of(channel.fixed, foreground.0[0]), of(channel.moving, foreground.0[1])];
+        let images = [of(channel.fixed, foreground.0[0])?, of(channel.moving, foreground.0[1])?];
         for (side, found) in found.iter_mut().enumerate() {
             let [own, other] = [&images[side], &images[1 - side]];
             let one = common_box((&own.0, own.1), (&other.0, other.1), &ways[side], guard)?;
@@ -329,7 +334,7 @@ impl<D: Device> Prepared<D> {
             mask: None,
             moving_mask,
             attachments: attachments(input)?,
-            volumes: volumes(input, foregrounds),
+            volumes: volumes(device, input, foregrounds)?,
         };
         for channel in &input.channels {
             check_grid(Role::FixedChannel, channel.fixed, whole)?;
@@ -353,21 +358,23 @@ impl<D: Device> Prepared<D> {
     ) -> Result<()> {
         let &ChannelInput { fixed, moving, intensities, .. } = channel;
         let kept = intensities == Intensities::AsTheyAre;
-        let prepare = |image: ImageView<'_>| match kept {
-            true => as_it_is(device, Role::Fixed, image),
-            false => calibrated(device, Role::Fixed, image),
+        let prepare = |part: Part<'_, D>| match kept {
+            true => part.unchanged(device, Role::Fixed),
+            false => part.calibrated(device, Role::Fixed, None),
         };
-        let fixed = match to.is_whole(fixed.grid()) {
-            true => prepare(fixed)?,
-            false => prepare((&crop(fixed, to)?).into())?,
+        let fixed = match (to.is_whole(fixed.grid()), fixed.elsewhere()) {
+            (true, _) => prepare(Part::whole(device, fixed)?)?,
+            (false, None) => prepare(Part::whole(device, (&crop(fixed, to)?).into())?)?,
+            (false, Some(_)) => prepare(Part::within(device, fixed, to)?)?,
         };
         let counts = match &self.moving_mask {
             Some(mask) => Some(mask.on(device, moving.grid())?),
             None => None,
         };
+        let moving = Part::whole(device, moving)?;
         let mut moving = match kept {
-            true => as_it_is(device, Role::Moving, moving)?,
-            false => calibrated_within(device, Role::Moving, moving, counts.as_ref())?,
+            true => moving.unchanged(device, Role::Moving)?,
+            false => moving.calibrated(device, Role::Moving, counts.as_ref())?,
         };
         if preparation.histogram_match && !kept {
             let how = HistogramMatch::default();
@@ -382,62 +389,6 @@ impl<D: Device> Prepared<D> {
         self.moving.push(moving);
         Ok(())
     }
-}
-
-/// An image with its background at 0 and its brightest tissue at 1.
-///
-/// # Errors
-/// An image that is constant or has values that are not finite, of which `role` says which it is;
-/// memory that runs out.
-pub fn calibrated<'a, D: Device>(
-    device: &D,
-    role: Role,
-    image: impl Into<ImageView<'a>>,
-) -> Result<DeviceImage<D>> {
-    calibrated_within(device, role, image.into(), None)
-}
-
-/// An image whose values are those that count, with 0 beyond it.
-///
-/// # Errors
-/// An image with values that are not finite, of which `role` says which it is; memory that runs out.
-pub fn as_it_is<'a, D: Device>(
-    device: &D,
-    role: Role,
-    image: impl Into<ImageView<'a>>,
-) -> Result<DeviceImage<D>> {
-    let image = image.into();
-    let values = device.upload(image.data())?;
-    check_finite(device, role, &values)?;
-    let open = reaches_border(image, |v| v > TISSUE);
-    Ok(DeviceImage { grid: image.grid().clone(), values, outside: 0.0, open })
-}
-
-fn check_finite<D: Device>(device: &D, role: Role, values: &D::Buffer<f32>) -> Result<()> {
-    let bad = device.reduce(&[values], &[Reduction::CountNonFinite(0)])?[0];
-    if bad > 0.0 {
-        return Err(RegisterError::NotFinite { role, count: bad as usize });
-    }
-    Ok(())
-}
-
-/// As [`calibrated`]; what a mask (0 and 1) leaves out counts as background.
-pub(super) fn calibrated_within<D: Device>(
-    device: &D,
-    role: Role,
-    image: ImageView<'_>,
-    mask: Option<&D::Buffer<f32>>,
-) -> Result<DeviceImage<D>> {
-    let mut values = device.upload(image.data())?;
-    check_finite(device, role, &values)?;
-    if let (Some(mask), Some((low, _))) = (mask, foreground_threshold_on(device, &values)?) {
-        let inside = select(x(1).gt(0.0), x(0), param(0));
-        device.eval_in_place(&inside, &mut values, &[mask], &[low], None)?;
-    }
-    let calibration = Calibration::on(device, role, &values, None, TOP)?;
-    calibration.apply_on(device, &mut values)?;
-    let open = reaches_border(image, |v| calibration.apply(v) > TISSUE);
-    Ok(DeviceImage { grid: image.grid().clone(), values, outside: 0.0, open })
 }
 
 /// The region of interest of a registration: the region inside the fixed mask, or the
@@ -465,13 +416,10 @@ pub(super) fn object_on<D: Device>(
         (None, Some(above)) => (fixed, above),
         (None, None) => return Ok(None),
     };
-    let mut found = device.upload(image.data())?;
+    let mut found = uploaded(device, image)?;
     device.eval_in_place(&x(0).gt(param(0)), &mut found, &[], &[above], None)?;
     Ok(Some(found))
 }
-
-/// The calibrated value from which a voxel is tissue.
-pub const TISSUE: f32 = 0.1;
 
 fn mask_on<D: Device>(device: &D, mask: ImageView<'_>, to: &IndexBox) -> Result<DeviceImage<D>> {
     let mask = crop(mask, to)?;

@@ -4,6 +4,7 @@ use super::options::AffineInput;
 use super::prepare::{Values, fixed_weight, moving_mask};
 use super::prepared::{Prepared, PreparedFixed};
 use crate::error::{Result, Role, check_grid};
+use crate::there::uploaded;
 use voxalign_compute::error::check_len;
 use voxalign_compute::{Device, DeviceBuffer};
 use voxalign_image::{Grid, ImageView};
@@ -39,11 +40,11 @@ impl<D: Device> DeviceInput<D> {
         let moving_mask = upload_mask(device, moving, input.moving_mask, Role::MovingMask)?;
         Ok(Self {
             fixed_grid: input.fixed.grid().clone(),
-            fixed: device.upload(input.fixed.data())?,
+            fixed: uploaded(device, input.fixed)?,
             fixed_mask,
             fixed_weight,
             moving_grid: input.moving.grid().clone(),
-            moving: device.upload(input.moving.data())?,
+            moving: uploaded(device, input.moving)?,
             moving_mask,
         })
     }
@@ -86,7 +87,7 @@ impl<D: Device> DeviceMoving<D> {
         mask: Option<ImageView<'_>>,
     ) -> Result<Self> {
         let mask = upload_mask(device, image, mask, Role::MovingMask)?;
-        Ok(Self { grid: image.grid().clone(), values: device.upload(image.data())?, mask })
+        Ok(Self { grid: image.grid().clone(), values: uploaded(device, image)?, mask })
     }
 }
 
@@ -99,7 +100,7 @@ fn upload_mask<D: Device>(
 ) -> Result<Option<D::Buffer<f32>>> {
     let Some(mask) = mask else { return Ok(None) };
     check_grid(role, mask, image.grid())?;
-    Ok(Some(device.upload(mask.data())?))
+    Ok(Some(uploaded(device, mask)?))
 }
 
 /// The images of a registration, which may be changed where they are its own.

@@ -3,6 +3,7 @@
 use super::prepare::{Values, fixed_weight};
 use super::scales::{Finest, Scaled};
 use crate::error::{Result, Role, check_grid};
+use crate::there::uploaded;
 use std::sync::{Mutex, PoisonError};
 use voxalign_compute::Device;
 use voxalign_image::{Grid, ImageView};
@@ -89,11 +90,11 @@ impl<D: Device> PreparedFixed<D> {
         for (role, of) in [(Role::FixedMask, mask), (Role::FixedWeight, weight)] {
             of.map_or(Ok(()), |of| check_grid(role, of, &grid))?;
         }
-        let upload = |of: Option<ImageView<'a>>| of.map(|of| device.upload(of.data())).transpose();
+        let upload = |of: Option<ImageView<'a>>| of.map(|of| uploaded(device, of)).transpose();
         let (mask, weight) = (upload(mask)?, upload(weight)?);
         let weight = fixed_weight(device, [mask.as_ref(), weight.as_ref()])?;
         let prepared = |weight: Option<D::Buffer<f32>>| {
-            let values = Values::Own(device.upload(image.data())?);
+            let values = Values::Own(uploaded(device, image)?);
             let finest = Finest::new(device, (Role::Fixed, grid.clone()), values, weight, None)?;
             Ok::<_, crate::RegisterError>(Prepared::new(finest))
         };

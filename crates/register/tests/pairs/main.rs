@@ -17,3 +17,4 @@ mod real;
 mod shapes;
 mod shipped;
 mod solvers;
+mod there;

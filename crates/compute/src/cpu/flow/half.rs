@@ -74,7 +74,7 @@ fn half(value: f32) -> u16 {
 }
 
 /// A number of half precision, exactly.
-fn single(half: u16) -> f32 {
+pub(in crate::cpu) fn single(half: u16) -> f32 {
     let sign = u32::from(half & 0x8000) << 16;
     let magnitude = u32::from(half & 0x7fff);
     let bits = match magnitude {

@@ -10,6 +10,8 @@ mod half;
 mod invert;
 mod norms;
 
+pub(super) use half::single;
+
 use super::{Cpu, CpuBuffer};
 use crate::device::DeviceBuffer;
 use crate::error::{Result, check_len};

@@ -1,5 +1,6 @@
 //! Artificial memory limits of a device, for tests of allocation failures.
 
+use super::transfers::Moved;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 
@@ -50,4 +51,5 @@ pub(in crate::cuda) struct Ledger {
     pub(in crate::cuda) uploads: AtomicU64,
     pub(in crate::cuda) downloads: AtomicU64,
     pub(in crate::cuda) arrivals: AtomicU64,
+    pub(in crate::cuda) moved: Moved,
 }

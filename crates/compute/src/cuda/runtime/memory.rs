@@ -6,11 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::lanes::{Access, Touch, Uses};
+use super::resident::Resident;
+use super::transfers::Way;
 use super::{Cuda, MemoryLimit, Target};
 use crate::comm::DeviceSums;
 use crate::device::{DeviceBuffer, Element, Memory, MemoryInfo, Transfer, not_published};
 use crate::error::{ComputeError, Result, check_len, check_part};
-use crate::host::{Arriving, HostBuffer, Queue, zeroed};
+use crate::host::{Arriving, HostBuffer, Kept, Queue, zeroed};
+use voxalign_image::Elsewhere;
 
 /// Elements in GPU memory. Returned to the pool when dropped, after all work submitted earlier to any handle.
 #[derive(Debug)]
@@ -32,6 +35,8 @@ enum Origin {
     Apart,
     /// Memory of another process.
     Opened,
+    /// Memory that others of this process hold, who give it back.
+    Lent,
 }
 
 impl<T: Element> CudaBuffer<T> {
@@ -81,7 +86,15 @@ impl<T: Element> CudaBuffer<T> {
 
     /// The bytes that it takes of the memory of this process.
     fn taken(&self) -> u64 {
-        if self.origin == Origin::Opened { 0 } else { self.bytes() }
+        match self.origin {
+            Origin::Pool | Origin::Apart => self.bytes(),
+            Origin::Opened | Origin::Lent => 0,
+        }
+    }
+
+    /// Where it is in the memory of the device.
+    pub(in crate::cuda) fn address(&self) -> u64 {
+        self.address
     }
 }
 
@@ -103,7 +116,9 @@ impl<T: Element> Drop for CudaBuffer<T> {
                     Origin::Pool => gpu.free(self.address),
                     Origin::Apart => gpu.free_apart(self.address),
                     Origin::Opened => gpu.close_apart(self.address),
+                    Origin::Lent => {}
                 },
+                Target::Emulated(_) if self.origin == Origin::Lent => {}
                 Target::Emulated(emulated) => {
                     let (emulated, address) = (Arc::clone(emulated), self.address);
                     // Errors are those of work before, which have nobody to go to here.
@@ -187,6 +202,37 @@ impl Cuda {
         buffer
     }
 
+    /// Memory of this device that others of this process hold.
+    ///
+    /// # Safety
+    /// The memory has that many bytes, and is there, and nobody changes it, as long as the buffer and the work that was asked
+    /// of it are.
+    pub(in crate::cuda) unsafe fn lent(&self, address: u64, bytes: usize) -> CudaBuffer<u8> {
+        self.holding(address, bytes, Origin::Lent)
+    }
+
+    /// Copies memory of this device, which another handle holds, to a buffer, and waits for it.
+    ///
+    /// # Safety
+    /// The memory has as many bytes as the buffer, and nobody changes it meanwhile.
+    pub(in crate::cuda) unsafe fn copy_here(
+        &self,
+        from: u64,
+        to: &mut CudaBuffer<f32>,
+    ) -> Result<()> {
+        let (bytes, target) = (to.bytes(), to.address);
+        self.moves(Way::WithinDevice, bytes);
+        self.using(once(to.changed_by()), || match &self.0.target {
+            _ if bytes == 0 => Ok(()),
+            Target::Gpu(gpu) => gpu.copy(from, target, bytes as usize),
+            Target::Emulated(_) => self.0.lane.perform(move || {
+                // SAFETY: emulated memory is that of the host; the rest is the caller's care.
+                unsafe { emulated_copy(from as *const u8, target as *mut u8, bytes as usize) }
+            }),
+        })?;
+        self.synchronize()
+    }
+
     /// Copies `data` into a buffer from element `first` on.
     pub(crate) fn write<T: Element>(
         &self,
@@ -199,6 +245,7 @@ impl Cuda {
             return check_len("written part of a buffer", buffer.len, end);
         }
         self.count(|ledger| &ledger.uploads);
+        self.moves(Way::ToDevice, size_of_val(data) as u64);
         let to = buffer.address + (first * size_of::<T>()) as u64;
         self.using(once(buffer.changed_by()), || match &self.0.target {
             Target::Gpu(gpu) => gpu.upload(bytes_of(data), to),
@@ -240,6 +287,7 @@ impl Cuda {
             return check_len("read part of a buffer", buffer.len, end);
         }
         let from = buffer.address + (first * size_of::<T>()) as u64;
+        self.moves(Way::ToHost, size_of_val(out) as u64);
         let asked = self.0.lane.asked();
         self.using(once(buffer.read_by()), || match &self.0.target {
             Target::Gpu(gpu) => gpu.download(from, bytes_of_mut(out)),
@@ -362,6 +410,7 @@ impl Memory for Cuda {
     fn copy<T: Element>(&self, from: &CudaBuffer<T>, to: &mut CudaBuffer<T>) -> Result<()> {
         check_len("output", from.len, to.len)?;
         let (bytes, source, target) = (from.bytes() as usize, from.address, to.address);
+        self.moves(Way::WithinDevice, from.bytes());
         self.using([from.read_by(), to.changed_by()].into_iter(), || match &self.0.target {
             _ if bytes == 0 => Ok(()),
             Target::Gpu(gpu) => gpu.copy(source, target, bytes),
@@ -390,6 +439,15 @@ impl Memory for Cuda {
 
     fn sums(devices: &[Self]) -> Box<dyn DeviceSums<Self>> {
         super::nccl::sums(devices)
+    }
+
+    fn here(&self, values: &dyn Elsewhere<f32>) -> Result<Option<CudaBuffer<f32>>> {
+        let resident = values.as_any().downcast_ref::<Resident>();
+        resident.map_or(Ok(None), |resident| resident.copied_to(self))
+    }
+
+    fn kept(&self, buffer: CudaBuffer<f32>) -> Result<Kept> {
+        Ok(Kept::Elsewhere(Arc::new(Resident::new(self, buffer)?)))
     }
 
     fn synchronize(&self) -> Result<()> {

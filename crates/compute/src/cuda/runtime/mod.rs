@@ -18,9 +18,11 @@ mod nccl;
 mod nvrtc;
 mod pinned;
 pub(in crate::cuda) mod program;
+mod resident;
 pub(in crate::cuda) mod slabs;
 mod slots;
 pub(in crate::cuda) mod tiles;
+mod transfers;
 
 pub use ahead::CompilingAhead;
 pub use device::{
@@ -34,3 +36,5 @@ pub use late::Late;
 pub use limit::MemoryLimit;
 pub use memory::CudaBuffer;
 pub(in crate::cuda) use program::{Arg, Program, Shape};
+pub use resident::{Foreign, Resident, gpu_of};
+pub use transfers::{Transfers, transfers};

@@ -6,6 +6,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::gpu::Locked;
+use super::transfers::Way;
 use super::{Cuda, CudaBuffer, Target};
 use crate::device::{DeviceBuffer, Element, Memory};
 use crate::error::{ComputeError, Result, check_len};
@@ -144,6 +145,7 @@ impl Cuda {
         match &self.0.target {
             Target::Gpu(gpu) if from.is::<Pinned<T>>() => {
                 self.count(|ledger| &ledger.uploads);
+                self.moves(Way::ToDevice, to.bytes());
                 let (source, bytes) = (from.as_ptr().cast(), to.bytes());
                 let touch = to.changed_by();
                 let target = touch.address;
@@ -167,6 +169,7 @@ impl Cuda {
         match &self.0.target {
             Target::Gpu(gpu) if to.is::<Pinned<T>>() => {
                 self.count(|ledger| &ledger.downloads);
+                self.moves(Way::ToHost, from.bytes());
                 let (source, bytes) = (from.read_by(), from.bytes());
                 let target = to.as_mut_ptr().cast();
                 // SAFETY: as in `copy_in`.
@@ -186,7 +189,10 @@ impl Cuda {
             Target::Emulated(_) => None,
         };
         Ok(match note {
-            Some(note) => Arriving::later(move || note.numbers()),
+            Some(note) => {
+                self.moves(Way::ToHost, bytes as u64);
+                Arriving::later(move || note.numbers())
+            }
             None => {
                 let mut here = zeroed(buffer.len())?;
                 self.fetch(buffer, 0, &mut here)?;

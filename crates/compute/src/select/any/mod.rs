@@ -10,9 +10,10 @@ use crate::cpu::{Cpu, CpuBuffer, CpuRayVolume, CpuSamples};
 use crate::cuda::{Cuda, CudaBuffer, CudaRayVolume, CudaSamples};
 use crate::device::{Device, DeviceBuffer, Element, Memory, MemoryInfo, Transfer};
 use crate::error::{ComputeError, Result};
-use crate::host::{Arriving, HostBuffer, Queue};
+use crate::host::{Arriving, HostBuffer, Kept, Queue};
 use crate::ops::histogram::SampleSet;
 use crate::ops::raycast::Traversable;
+use voxalign_image::Elsewhere;
 
 /// Evaluates an expression with the device behind; it is compiled for each backend.
 macro_rules! behind {
@@ -253,6 +254,14 @@ impl Memory for AnyDevice {
 
     fn into_host<T: Element>(&self, buffer: AnyBuffer<T>) -> Result<Vec<T>> {
         behind!(self, |device: B| device.into_host(B::own(buffer)?))
+    }
+
+    fn here(&self, values: &dyn Elsewhere<f32>) -> Result<Option<AnyBuffer<f32>>> {
+        behind!(self, |device: B| Ok(device.here(values)?.map(B::any)))
+    }
+
+    fn kept(&self, buffer: AnyBuffer<f32>) -> Result<Kept> {
+        behind!(self, |device: B| device.kept(B::own(buffer)?))
     }
 
     fn copy<T: Element>(&self, from: &AnyBuffer<T>, to: &mut AnyBuffer<T>) -> Result<()> {

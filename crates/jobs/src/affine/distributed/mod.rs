@@ -194,7 +194,7 @@ impl Blockwise<'_> {
         let (Some(mut staged), Some((pair, registered, whole))) = (staged, shown) else {
             let record =
                 RunRecord { verdict: Verdict::new(vec![], vec![]), ..RunRecord::default() };
-            return Ok(Done { record, folder: job.output.clone() });
+            return Ok(Done::new(record, &job.output));
         };
         let Registered { result, views, remarks, outside } = registered;
         if run.writes(Product::Affine) {

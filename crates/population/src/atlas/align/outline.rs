@@ -68,7 +68,7 @@ fn outline(image: &Volume<f32>, source: &dyn Source, i: usize) -> Result<Outline
         what: "the image is constant, so there is nothing to align".to_owned(),
     };
     let (_, above) = foreground_threshold(image.data()).ok_or_else(constant)?;
-    let found = foreground_box(image, above).ok_or_else(constant)?;
+    let found = foreground_box(image, above)?.ok_or_else(constant)?;
     let grid = image.grid();
     let (start, end) = (found.start, found.end());
     let corner = |c: usize| {

@@ -6,6 +6,8 @@
 
 use crate::error::Result;
 use rayon::prelude::*;
+use voxalign_compute::ops::resample::Interpolation;
+use voxalign_compute::ops::values::slice_counts;
 use voxalign_compute::{AffineMap, Device, IDENTITY};
 use voxalign_image::{Affine, Grid, ImageError, ImageView, Vector3, Volume, memory};
 
@@ -118,50 +120,28 @@ const LEAST: f64 = 1e-3;
 /// The smallest box with the foreground of an image, the values above a threshold such as that of
 /// [`foreground_threshold`](super::calibrate::foreground_threshold): from the first to the last slice along each
 /// axis in which at least one voxel in a thousand is foreground. `None` if there is no such slice.
-#[must_use]
-pub fn foreground_box<'a>(image: impl Into<ImageView<'a>>, above: f32) -> Option<IndexBox> {
+///
+/// # Errors
+/// Memory that runs out.
+pub fn foreground_box<'a>(image: impl Into<ImageView<'a>>, above: f32) -> Result<Option<IndexBox>> {
     let image = image.into();
-    let dims = image.dims();
-    let [nx, ny, _] = dims;
-    let count_slice = |(z, slice): (usize, &[f32])| {
-        let mut counts = dims.map(|n| vec![0usize; n]);
-        for (y, values) in slice.chunks_exact(nx).enumerate() {
-            let mut count = 0;
-            for (sum, v) in counts[0].iter_mut().zip(values) {
-                let here = usize::from(*v > above);
-                *sum += here;
-                count += here;
-            }
-            counts[1][y] += count;
-            counts[2][z] += count;
-        }
-        counts
-    };
-    let counts = image
-        .data()
-        .par_chunks_exact(nx * ny)
-        .enumerate()
-        .map(count_slice)
-        .reduce(|| dims.map(|n| vec![0; n]), added);
+    let counts = slice_counts(image.bring()?, image.dims(), above)?;
+    Ok(box_of(image.dims(), &counts))
+}
+
+/// The box of an image with so many voxels of the foreground in each slice along each axis.
+pub(super) fn box_of(dims: [usize; 3], counts: &[Vec<u64>; 3]) -> Option<IndexBox> {
     let mut found = IndexBox { start: [0; 3], size: [1; 3] };
     let voxels: usize = dims.iter().product();
     for (a, counts) in counts.iter().enumerate() {
         let least = ((voxels / dims[a]) as f64 * LEAST).max(1.0);
-        let counts_here = |n: &usize| *n as f64 >= least;
+        let counts_here = |n: &u64| *n as f64 >= least;
         let first = counts.iter().position(counts_here)?;
         let last = counts.iter().rposition(counts_here)?;
         found.start[a] = first;
         found.size[a] = last + 1 - first;
     }
     Some(found)
-}
-
-/// The sums of counts along each axis.
-fn added(mut to: [Vec<usize>; 3], from: [Vec<usize>; 3]) -> [Vec<usize>; 3] {
-    for (to, from) in to.iter_mut().zip(&from) {
-        to.iter_mut().zip(from).for_each(|(a, b)| *a += b);
-    }
-    to
 }
 
 /// The box of the fixed grid in which two images are aligned: the foreground box of the fixed image
@@ -218,6 +198,24 @@ pub fn crop_grid(grid: &Grid, to: &IndexBox) -> Result<Grid> {
     Ok(Grid::new(to.size, Affine::new(grid.to_world().matrix, offset))?)
 }
 
+/// The part of an image on a device in a box, on the grid of that.
+///
+/// # Errors
+/// A box that is not inside the grid, memory that runs out.
+pub(super) fn crop_on<D: Device>(
+    device: &D,
+    (grid, values): (&Grid, &D::Buffer<f32>),
+    to: &IndexBox,
+) -> Result<(Grid, D::Buffer<f32>)> {
+    let part = crop_grid(grid, to)?;
+    let mut map = IDENTITY;
+    (0..3).for_each(|a| map[a][3] = to.start[a] as f64);
+    let mut out = device.alloc::<f32>(part.len())?;
+    let nearest = Interpolation::Nearest;
+    device.warp_affine(values, grid.dims(), &map, to.size, nearest, 0.0, &mut out)?;
+    Ok((part, out))
+}
+
 /// The part of an image in a box.
 ///
 /// # Errors
@@ -227,10 +225,11 @@ pub fn crop<'a>(image: impl Into<ImageView<'a>>, to: &IndexBox) -> Result<Volume
     let grid = crop_grid(image.grid(), to)?;
     let mut data = memory::zeroed::<f32>(grid.len())?;
     let ([nx, ny, _], [width, height, _]) = (image.dims(), to.size);
+    let values = image.bring()?;
     data.par_chunks_exact_mut(width * height).enumerate().for_each(|(z, slice)| {
         for (y, row) in slice.chunks_exact_mut(width).enumerate() {
             let first = ((to.start[2] + z) * ny + to.start[1] + y) * nx + to.start[0];
-            row.copy_from_slice(&image.data()[first..first + width]);
+            row.copy_from_slice(&values[first..first + width]);
         }
     });
     Ok(Volume::new(grid, data)?)

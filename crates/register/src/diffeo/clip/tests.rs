@@ -18,14 +18,14 @@ fn the_box_of_the_foreground_ignores_specks() {
     let mut image = block(&grid, [10, 20, 30], [40, 50, 45]);
     image.data_mut()[0] = 100.0;
     image.data_mut()[7] = f32::NAN;
-    let found = foreground_box(&image, 1.0).unwrap();
+    let found = foreground_box(&image, 1.0).unwrap().unwrap();
     assert_eq!(found, IndexBox { start: [10, 20, 30], size: [30, 30, 15] });
     assert!((found.part(&grid) - 13_500.0 / 210_000.0).abs() < 1e-12);
-    assert_eq!(foreground_box(&image, 1e9), None);
-    let all = foreground_box(&image, -1.0).unwrap();
+    assert_eq!(foreground_box(&image, 1e9).unwrap(), None);
+    let all = foreground_box(&image, -1.0).unwrap().unwrap();
     assert!(all.is_whole(&grid));
     let flat = Grid::axis_aligned([20, 10, 1], [1.0; 3]).unwrap();
-    let found = foreground_box(&block(&flat, [3, 4, 0], [5, 6, 1]), 1.0).unwrap();
+    let found = foreground_box(&block(&flat, [3, 4, 0], [5, 6, 1]), 1.0).unwrap().unwrap();
     assert_eq!((found.start, found.size), ([3, 4, 0], [2, 2, 1]));
 }
 
@@ -78,7 +78,7 @@ fn boxes_grow_to_sizes_that_suit() {
 fn flat_images_stay_flat() {
     let grid = Grid::axis_aligned([60, 60, 1], [1.0, 1.0, 5.0]).unwrap();
     let image = block(&grid, [20, 20, 0], [30, 30, 1]);
-    let ours = foreground_box(&image, 1.0);
+    let ours = foreground_box(&image, 1.0).unwrap();
     let guard = Guard { margin: 4.0, voxels: 4 };
     let lifted = Affine::translation(Vector3::new(0.0, 0.0, 3.0));
     let found = common_box((&grid, ours), (&grid, ours), &lifted, guard).unwrap();

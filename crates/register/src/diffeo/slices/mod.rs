@@ -6,7 +6,7 @@ mod result;
 
 use super::elastic::ElasticSetting;
 use super::input::Intensities;
-use super::register::{as_it_is, calibrated_within};
+use super::part::{as_it_is, calibrated_within};
 use crate::attachment::images::DeviceImage;
 use crate::attachment::moving_mask::{MovingMask, fill};
 use crate::diffeo::calibrate::{Calibration, TOP};

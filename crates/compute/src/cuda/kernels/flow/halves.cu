@@ -1,6 +1,6 @@
 // Numbers of half precision, by their bits. A thread has eight numbers, of which two halves are one
 // word in memory.
-#include "prelude.cuh"
+#include "half.cuh"
 
 // The number of the upper bits, rounded to nearest by those below `shift`, ties to even.
 DEVICE u32 rounded(u32 number, u32 shift) {
@@ -20,17 +20,6 @@ DEVICE u32 half_of(float value) {
     if (magnitude >= 0x33000000u)
         return sign | rounded((magnitude & 0x7fffffu) | 0x800000u, 126u - (magnitude >> 23));
     return sign;
-}
-
-DEVICE float single_of(u32 half) {
-    const u32 sign = (half & 0x8000u) << 16, magnitude = half & 0x7fffu;
-    u32 bits;
-    if (magnitude > 0x7c00u) bits = 0x7fc00000u | magnitude << 13;
-    else if (magnitude == 0x7c00u) bits = 0x7f800000u;
-    else if (magnitude >= 0x0400u) bits = (magnitude << 13) + (112u << 23);
-    // A multiple of 2^-24.
-    else bits = __float_as_uint((float)magnitude * __uint_as_float(103u << 23));
-    return __uint_as_float(sign | (bits & 0x7fffffffu));
 }
 
 DEVICE u32 pair_of(float a, float b) { return half_of(a) | half_of(b) << 16; }

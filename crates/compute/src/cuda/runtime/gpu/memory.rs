@@ -419,6 +419,27 @@ impl Gpu {
         self.checked(code, "copy")
     }
 
+    /// Whether an address is in the memory of this GPU, or in memory that it shares.
+    pub(in crate::cuda) fn has(&self, address: u64) -> Result<bool> {
+        self.bind()?;
+        let mut ordinal = -1i32;
+        let asked = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
+        // SAFETY: the pointer is valid, and to a number of the type that is asked for.
+        let code = unsafe { sys::cuPointerGetAttribute((&raw mut ordinal).cast(), asked, address) };
+        // What the driver does not know is not in its memory.
+        Ok(code == CUresult::CUDA_SUCCESS && ordinal == self.info.ordinal as i32)
+    }
+
+    /// Waits for the default stream, which others use.
+    pub(in crate::cuda) fn wait_for_default(&self) -> Result<()> {
+        self.bind()?;
+        // By the number that the driver has for it.
+        let stream = std::ptr::without_provenance_mut(1);
+        // SAFETY: that is a stream, which is always there.
+        let code = unsafe { sys::cuStreamSynchronize(stream) };
+        self.checked(code, "work of others on the device")
+    }
+
     /// Two pinned buffers, to take turns: one is filled while the other is copied.
     fn staging(&self) -> Result<[Staging; 2]> {
         let one = || match lock(&self.staging).pop() {
