@@ -259,8 +259,51 @@ def test_nothing_of_the_images_comes_to_the_host() -> None:
     _, there, tensors = pairs()
     before = vx.transfers()
     vx.affine(*there, **QUICK, outputs="affine")
+    copied, voxels = moved(before), tensors[0].numel()
+    assert copied["images_to_host"] == 0 and copied["within_device"] >= 2 * 4 * voxels, copied
+    # Small copies for the verdict alone: these images are hardly larger than what it looks at.
+    large = [vx.image(tensor.repeat_interleave(3, 0).repeat_interleave(3, 1).repeat_interleave(3, 2), affine=OBLIQUE) for tensor in tensors]
+    before = vx.transfers()
+    found = vx.affine(*large, **QUICK, outputs="affine")
     copied = moved(before)
-    assert copied["images_to_host"] == 0 and copied["within_device"] >= 2 * 4 * tensors[0].numel(), copied
+    assert copied["images_to_host"] == 0 and copied["to_host"] < 27 * voxels, copied
+    # What was made stays as well, without a file.
+    before = vx.transfers()
+    assert torch.from_dlpack(found.warped).device.type == "cuda" and moved(before)["to_host"] == 0
+
+
+@gpu
+def test_what_is_lent_waits_for_those_who_read_it() -> None:
+    image = vx.image(torch.full((64, 64, 64), 3.0, device="cuda"), affine=EYE)
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        lent = torch.from_dlpack(image)
+        torch.cuda._sleep(300_000_000)
+        copy = lent.clone()
+    del lent
+    # Takes the memory that has just been given back.
+    others = [vx.image(torch.zeros((64, 64, 64), device="cuda"), affine=EYE) for _ in range(4)]
+    side.synchronize()
+    assert (copy == 3).all().item() and len(others) == 4
+
+
+@gpu
+def test_signs_that_are_still_to_be_applied() -> None:
+    values = torch.full((3, 4, 5), 1 + 2j, device="cuda").conj().imag
+    assert values.is_neg() and (vx.image(values, affine=EYE).numpy() == -2).all()
+
+
+@gpu
+def test_the_current_gpu_stays() -> None:
+    if torch.cuda.device_count() < 2:
+        pytest.skip("one GPU")
+    there = vx.image(torch.ones((30, 30, 30), device="cuda:1"), affine=EYE)
+    assert there.device == "cuda:1" and torch.cuda.current_device() == 0
+    there.numpy()
+    lent = torch.from_dlpack(there)
+    del there, lent
+    gc.collect()
+    assert torch.cuda.current_device() == 0 and torch.zeros(3, device="cuda").device.index == 0
 
 
 @gpu
@@ -269,6 +312,7 @@ def test_tensors_may_change_and_go() -> None:
     side = torch.cuda.Stream()
     with torch.cuda.stream(side):
         # Asked for in another stream, and not done yet.
+        torch.cuda._sleep(100_000_000)
         for _ in range(50):
             tensor = tensor * 1.0 + 1.0
         image = vx.image(tensor, affine=EYE)
@@ -294,10 +338,14 @@ def test_lending() -> None:
     for wrong in ({"copy": False}, {"dl_device": (2, 63)}, {"dl_device": (10, 0)}):
         with pytest.raises(BufferError):
             image.__dlpack__(**wrong)
-    for _ in range(20):
-        # Capsules that nobody takes.
+    image = vx.image(torch.ones((256, 256, 64), device="cuda"), affine=EYE)
+    used = lambda: torch.cuda.mem_get_info()[1] - torch.cuda.mem_get_info()[0]
+    before = used()
+    for _ in range(400):
+        # Capsules that nobody takes, of 16 MiB each.
         image.__dlpack__(max_version=(1, 0))
         image.__dlpack__(stream=None)
+    assert used() - before < 2**30
 
 
 @gpu

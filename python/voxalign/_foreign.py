@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import tempfile
@@ -301,19 +302,35 @@ def lent_by_gpu(values: Any) -> Any:
     if not _is_lent(values):
         return None
     try:
-        lent = values.detach() if hasattr(values, "detach") else values
-        if lent.__dlpack_device__()[0] != _CUDA:
+        lent = _without_flags(values)
+        kind, number = lent.__dlpack_device__()
+        if kind != _CUDA:
             return None
-        try:
-            return lent.__dlpack__(stream=_DEFAULT_STREAM, max_version=(1, 0))
-        except TypeError:
-            # Of DLPack before 1.
-            return lent.__dlpack__(stream=_DEFAULT_STREAM)
+        with _current_gpu(lent, number):
+            try:
+                return lent.__dlpack__(stream=_DEFAULT_STREAM, max_version=(1, 0))
+            except TypeError:
+                # Of DLPack before 1.
+                return lent.__dlpack__(stream=_DEFAULT_STREAM)
     except MemoryError:
         raise
     except Exception as e:
         # Whatever the code of others raises.
         raise _no_array(values, e) from e
+
+
+def _without_flags(values: Any) -> Any:
+    """A tensor without what is not lent: that derivatives are taken of it, and a sign that is still to be applied."""
+    lent = values.detach() if hasattr(values, "detach") else values
+    return lent.resolve_neg() if hasattr(lent, "resolve_neg") else lent
+
+
+def _current_gpu(values: Any, number: int) -> contextlib.AbstractContextManager[Any]:
+    """Makes the GPU of a tensor of torch the current one meanwhile: torch lends no others."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(values, torch.Tensor):
+        return contextlib.nullcontext()
+    return cast("contextlib.AbstractContextManager[Any]", torch.cuda.device(number))
 
 
 def _no_array(values: Any, why: Exception) -> InputError:
@@ -326,8 +343,7 @@ def _is_lent(values: Any) -> bool:
 
 
 def _of_dlpack(values: Any) -> npt.NDArray[Any]:
-    # What derivatives are taken of is not lent.
-    lent = values.detach() if hasattr(values, "detach") else values
+    lent = _without_flags(values)
     if lent.__dlpack_device__()[0] == 1:
         return np.from_dlpack(lent)
     for name in ("cpu", "get"):

@@ -1,6 +1,6 @@
 //! Borrowed images.
 
-use crate::elsewhere::Elsewhere;
+use crate::elsewhere::{Compared, Elsewhere, same};
 use crate::error::{ImageError, Result};
 use crate::grid::Grid;
 use crate::volume::Volume;
@@ -24,10 +24,7 @@ enum Lent<'a> {
 
 impl PartialEq for ImageView<'_> {
     fn eq(&self, other: &Self) -> bool {
-        match (self.values, other.values) {
-            (Lent::Volume(own), Lent::Volume(other)) => own == other,
-            _ => self.grid == other.grid && self.data() == other.data(),
-        }
+        self.grid == other.grid && same(self.compared(), other.compared())
     }
 }
 
@@ -61,6 +58,14 @@ impl<'a> ImageView<'a> {
         match self.values {
             Lent::Values(_) => None,
             Lent::Volume(volume) => volume.elsewhere(),
+        }
+    }
+
+    /// Where the values are, to be compared.
+    fn compared(&self) -> Compared<'a, f32> {
+        match self.values {
+            Lent::Values(data) => (Some(data), None),
+            Lent::Volume(volume) => volume.compared(),
         }
     }
 

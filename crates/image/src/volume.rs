@@ -1,10 +1,10 @@
 //! Scalar volumes and label maps.
 
-use crate::elsewhere::{Elsewhere, Values};
+use crate::elsewhere::{Brought, Compared, Elsewhere, same};
 use crate::error::{ImageError, Result};
 use crate::grid::Grid;
 use crate::memory;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// A scalar image: one contiguous array, x fastest, unpadded, with its [`Grid`].
 ///
@@ -20,8 +20,8 @@ pub struct Volume<T> {
 #[derive(Debug, Clone)]
 enum Store<T> {
     Here(Vec<T>),
-    /// With what was brought of them.
-    Elsewhere(Arc<dyn Elsewhere<T>>, OnceLock<Vec<T>>),
+    /// With what was brought of them, which copies share.
+    Elsewhere(Arc<dyn Elsewhere<T>>, Arc<Brought<T>>),
 }
 
 /// An image whose values name regions; 0 is the background.
@@ -32,19 +32,10 @@ fn not_brought<V>(why: &ImageError) -> V {
     panic!("an image was needed on the host: {why}")
 }
 
+/// Values that are elsewhere are compared there; where that cannot be done, the images are not the same.
 impl<T: PartialEq> PartialEq for Volume<T> {
     fn eq(&self, other: &Self) -> bool {
-        if self.grid != other.grid {
-            return false;
-        }
-        // Where one of them is elsewhere, it is compared there.
-        let there = match (self.elsewhere(), other.elsewhere()) {
-            (Some(own), Some(other)) => own.holds(&Values::Elsewhere(&**other)),
-            (Some(own), None) => own.holds(&Values::Here(other.data())),
-            (None, Some(other)) => other.holds(&Values::Here(self.data())),
-            (None, None) => None,
-        };
-        there.unwrap_or_else(|| self.data() == other.data())
+        self.grid == other.grid && same(self.compared(), other.compared())
     }
 }
 
@@ -68,7 +59,7 @@ impl<T> Volume<T> {
         if grid.len() != values.len() {
             return Err(ImageError::LengthMismatch { expected: grid.len(), found: values.len() });
         }
-        Ok(Self { grid, store: Store::Elsewhere(values, OnceLock::new()) })
+        Ok(Self { grid, store: Store::Elsewhere(values, Brought::nothing()) })
     }
 
     /// The values where they are, unless that is the host.
@@ -87,13 +78,15 @@ impl<T> Volume<T> {
     pub fn bring(&self) -> Result<&[T]> {
         match &self.store {
             Store::Here(data) => Ok(data),
-            Store::Elsewhere(values, here) => match here.get() {
-                Some(data) => Ok(data),
-                None => {
-                    let data = values.bring()?;
-                    Ok(here.get_or_init(|| data))
-                }
-            },
+            Store::Elsewhere(values, brought) => brought.all(&**values),
+        }
+    }
+
+    /// Where its values are, to be compared.
+    pub(crate) fn compared(&self) -> Compared<'_, T> {
+        match &self.store {
+            Store::Here(data) => (Some(data), None),
+            Store::Elsewhere(values, brought) => (brought.here(), Some(values)),
         }
     }
 
@@ -120,8 +113,8 @@ impl<T> Volume<T> {
 
     /// The values on the host, where they are from now on alone.
     fn settled(&mut self) -> &mut Vec<T> {
-        if let Store::Elsewhere(values, here) = &mut self.store {
-            let data = here.take().map_or_else(|| values.bring(), Ok);
+        if let Store::Elsewhere(values, brought) = &mut self.store {
+            let data = Brought::taken(brought).map_or_else(|| values.bring(), Ok);
             self.store = Store::Here(data.unwrap_or_else(|e| not_brought(&e)));
         }
         match &mut self.store {
@@ -193,15 +186,16 @@ impl<T: Clone> Volume<T> {
         Self::new(grid, data)
     }
 
-    /// A copy; values that are elsewhere are shared.
+    /// A copy; values that are elsewhere are shared, and what is brought of them.
     ///
     /// # Errors
     /// [`ImageError::OutOfMemory`].
     pub fn try_clone(&self) -> Result<Self> {
         match &self.store {
             Store::Here(data) => Self::new(self.grid.clone(), memory::copied(data)?),
-            Store::Elsewhere(values, _) => {
-                Self::of_elsewhere(self.grid.clone(), Arc::clone(values))
+            Store::Elsewhere(values, brought) => {
+                let store = Store::Elsewhere(Arc::clone(values), Arc::clone(brought));
+                Ok(Self { grid: self.grid.clone(), store })
             }
         }
     }
@@ -233,6 +227,7 @@ impl<T> Volume<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::elsewhere::Values;
     use std::any::Any;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -290,18 +285,32 @@ mod tests {
         assert_eq!(brought(), 0);
         assert_eq!((there.data(), there.get(1, 1, 0)), (here.data(), Some(&4)));
         assert_eq!(brought(), 1);
-        // Two that are elsewhere, and nobody there compares them.
-        assert!(there == copy);
-        assert_eq!(brought(), 2);
-        assert_eq!(there.clone().into_parts().1, here.data());
+        // Copies share what was brought, and are one in the other memory.
+        assert!(there == copy && copy.data() == here.data());
+        assert_eq!(brought(), 1);
         let mut changed = copy.try_clone().unwrap();
         changed.data_mut()[0] = 7;
         assert!(changed != here && changed.elsewhere().is_none() && copy == here);
-        assert_eq!(brought(), 3);
+        assert_eq!(brought(), 2);
+        drop(copy);
+        assert_eq!(there.into_parts().1, here.data());
+        assert_eq!(brought(), 2);
         assert!(
             Volume::of_elsewhere(grid.clone(), Arc::new(Away(vec![1], 0.into(), true))).is_err()
         );
         let gone = Volume::of_elsewhere(grid, Arc::new(Away(vec![0; 6], 0.into(), false))).unwrap();
         assert!(gone.bring().is_err() && gone.try_map(|v| *v).is_err());
+    }
+
+    #[test]
+    fn nothing_is_brought_to_be_compared() {
+        let grid = Grid::axis_aligned([3, 2, 1], [1.0; 3]).unwrap();
+        let values = [false, true]
+            .map(|is_there| Arc::new(Away((0..6).collect(), AtomicUsize::new(0), is_there)));
+        let of = |i: usize| Volume::of_elsewhere(grid.clone(), values[i].clone()).unwrap();
+        // Nobody compares two that are elsewhere, unless they are one.
+        assert!(of(0) == of(0) && of(0) != of(1) && of(1) != of(0));
+        assert!(of(0) == Volume::new(grid.clone(), (0..6).collect()).unwrap());
+        assert!(values.iter().all(|v| v.1.load(Ordering::Relaxed) == 0));
     }
 }

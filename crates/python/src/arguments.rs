@@ -100,7 +100,9 @@ impl Given {
             }
         }
         given.machine = given.taken(&["device", "threads"])?;
-        if let Some(gpu) = given.images.values().find_map(|i| gpu_of(i.image.elsewhere()?)) {
+        // Of images that are used there; others are brought to the host.
+        let there = given.images.iter().filter(|(name, _)| declared.stay.contains(&&***name));
+        if let Some(gpu) = there.filter_map(|(_, i)| gpu_of(i.image.elsewhere()?)).next() {
             given.machine = given.machine.on_gpu(gpu).map_err(|e| error::of_options(&e))?;
         }
         // Of a job that has these among its own, they stay there.

@@ -337,7 +337,14 @@ struct Given {
     shape: [i64; 3],
     steps: [i64; 3],
     /// What is lent.
-    _image: Resident,
+    image: Resident,
+}
+
+impl Drop for Given {
+    fn drop(&mut self) {
+        // Whoever had it may have work in streams of its own that is still to read it. Nothing can be done about an error here.
+        let _ = self.image.wait_for_all();
+    }
 }
 
 /// Takes a tensor back.
@@ -438,7 +445,7 @@ fn in_new_capsule<'py, M: Managed>(
         step *= n as i64;
     }
     let (data, gpu) = (image.address() as *mut c_void, image.ordinal());
-    let given = Box::into_raw(Box::new(Given { shape, steps, _image: image }));
+    let given = Box::into_raw(Box::new(Given { shape, steps, image }));
     let (kind, number) = place(gpu);
     let tensor = Tensor {
         data,

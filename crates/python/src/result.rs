@@ -12,7 +12,6 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use voxalign_compute::cpu::Cpu;
 use voxalign_image::{Transform as Map, Volume};
-use voxalign_io::image::read_info;
 use voxalign_io::transform::Geometry;
 use voxalign_jobs::pair::HeldImage;
 use voxalign_jobs::{Done, Error, files};
@@ -28,7 +27,7 @@ pub(crate) struct Found {
     record: String,
     folder: PathBuf,
     summary: String,
-    warped: Option<Volume<f32>>,
+    warped: Option<HeldImage>,
 }
 
 impl Found {
@@ -52,7 +51,7 @@ pub(crate) struct Result {
     /// Where the files go with the result.
     kept: Kept,
     /// The moving image on the fixed one, where that is on a GPU as well.
-    warped: Option<Arc<Volume<f32>>>,
+    warped: Option<HeldImage>,
 }
 
 impl Result {
@@ -60,7 +59,7 @@ impl Result {
     pub(crate) fn new(found: Found, kept: Option<TempDir>) -> PyResult<Self> {
         let Found { record: text, folder, summary, warped } = found;
         let record = serde_json::from_str(&text).map_err(|e| error::internal(&e.to_string()))?;
-        let (kept, warped) = (kept.map(Arc::new), warped.map(Arc::new));
+        let kept = kept.map(Arc::new);
         Ok(Self { text, record, summary, folder, kept, warped })
     }
 
@@ -202,13 +201,10 @@ impl Result {
     /// well.
     #[getter]
     fn warped(&self, py: Python<'_>) -> PyResult<Image> {
-        let path = self.needed("resampled", "warped image")?;
-        let Some(image) = &self.warped else {
-            return self.image(py, "resampled", "warped image");
-        };
-        // The dimensions of its file.
-        let info = self.read(py, move |_| Ok(read_info(&path)?))?;
-        Ok(HeldImage { image: Arc::clone(image), dimensions: info.dimensions, info: None }.into())
+        match &self.warped {
+            Some(warped) => Ok(warped.clone().into()),
+            None => self.image(py, "resampled", "warped image"),
+        }
     }
 
     /// The Jacobian determinant of the warp, without the affine part.

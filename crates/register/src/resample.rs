@@ -21,6 +21,8 @@ pub struct MovingImage<'a, D: Device> {
     device: &'a D,
     grid: Grid,
     data: D::Buffer<f32>,
+    /// Whether the image was in the memory of a device before.
+    is_elsewhere: bool,
 }
 
 impl<'a, D: Device> MovingImage<'a, D> {
@@ -34,7 +36,7 @@ impl<'a, D: Device> MovingImage<'a, D> {
             return Self::lent(device, (&*image).into());
         }
         let (grid, data) = Arc::unwrap_or_clone(image).into_parts();
-        Ok(Self { device, grid, data: device.upload_vec(data)? })
+        Ok(Self { device, grid, data: device.upload_vec(data)?, is_elsewhere: false })
     }
 
     /// A copy of an image that stays with its owner.
@@ -43,7 +45,12 @@ impl<'a, D: Device> MovingImage<'a, D> {
     /// As of [`new`](Self::new).
     pub fn lent(device: &'a D, image: ImageView<'_>) -> Result<Self> {
         let (grid, data) = (image.grid().clone(), uploaded(device, image)?);
-        Ok(Self { device, grid, data })
+        Ok(Self { device, grid, data, is_elsewhere: image.elsewhere().is_some() })
+    }
+
+    /// Whether the image was in the memory of a device before it was taken.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.is_elsewhere
     }
 
     /// The image on the `reference` grid, under a transform from world points of the reference to

@@ -63,7 +63,7 @@ use runtime::{Arg, Program, SCRATCH, Shape, Target, Texture};
 pub use runtime::{
     CompilingAhead, Cuda, CudaBuffer, Foreign, GpuInfo, Late, MemoryLimit, PoolStatistics,
     Resident, Transfers, WorkStatistics, compiler, gpu_count, gpu_of, gpus, kernel_cache,
-    kernel_cache_problem, transfers,
+    kernel_cache_problem, shared_copy, transfers,
 };
 use runtime::{cufft, declare, lanes, slabs, tiles};
 

@@ -98,7 +98,8 @@ pub const MOST_BINS: usize = 256;
 
 /// Values of images: taken over, and counted.
 ///
-/// All results are whole numbers, or have the bits of their values: they are the same on all devices.
+/// All results are whole numbers, or have the bits of their values: they are the same on all devices, but for the bits of those
+/// that are not numbers (NaN).
 #[forwarded]
 pub trait Values: Memory {
     /// The values of an image that is somewhere in `bytes`, as floats, x fastest: of 64 bits and of 32 those that are

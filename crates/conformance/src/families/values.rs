@@ -42,11 +42,14 @@ fn numbers(number: Number, count: usize) -> (Vec<u8>, Vec<f32>) {
             }
             Number::F32 => {
                 let value = random.between(-1e3, 1e3) as f32;
+                let value = if i % 7 == 3 { NOT_NUMBERS[i % 2] } else { value };
                 bytes.extend(value.to_ne_bytes());
                 value
             }
             Number::F64 => {
-                let value = [1e300, -1e300, 0.1, -0.0, 1e-50, 16_777_217.0, 3.5e38][i % 7];
+                let not_a_number = f64::from(NOT_NUMBERS[i % 2]);
+                let value =
+                    [1e300, -1e300, 0.1, -0.0, not_a_number, 1e-50, 16_777_217.0, 3.5e38][i % 8];
                 bytes.extend(f64::to_ne_bytes(value));
                 value as f32
             }
@@ -55,8 +58,9 @@ fn numbers(number: Number, count: usize) -> (Vec<u8>, Vec<f32>) {
     (bytes, floats)
 }
 
-/// Numbers of half precision: the least, the largest below 1, the largest, zeros and infinities among them.
-const HALVES: [(u16, f32); 8] = [
+/// Numbers of half precision: the least, the largest below 1, the largest, zeros, infinities and what is no number among
+/// them.
+const HALVES: [(u16, f32); 10] = [
     (0x0001, 5.960_464_5e-8),
     (0x03ff, 6.097_555_e-5),
     (0x3c00, 1.0),
@@ -65,7 +69,12 @@ const HALVES: [(u16, f32); 8] = [
     (0x8000, -0.0),
     (0x7c00, f32::INFINITY),
     (0x3555, 0.333_251_95),
+    (0x7e00, f32::NAN),
+    (0xfc01, f32::NAN),
 ];
+
+/// What is no number, of both signs.
+const NOT_NUMBERS: [f32; 2] = [f32::NAN, -f32::NAN];
 
 fn found<D: Device>(device: &D, bytes: &[u8], at: &Strided, dims: Dims) -> Vec<f32> {
     let bytes = device.upload(bytes).unwrap();
@@ -74,8 +83,9 @@ fn found<D: Device>(device: &D, bytes: &[u8], at: &Strided, dims: Dims) -> Vec<f
     device.into_host(out).unwrap()
 }
 
-fn to_bits(values: &[f32]) -> Vec<u32> {
-    values.iter().map(|v| v.to_bits()).collect()
+/// The bits of values, which are any where these are not numbers.
+fn to_bits(values: &[f32]) -> Vec<Option<u32>> {
+    values.iter().map(|v| (!v.is_nan()).then(|| v.to_bits())).collect()
 }
 
 /// Numbers of all types, x first.

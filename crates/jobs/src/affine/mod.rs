@@ -26,7 +26,8 @@ use crate::options::{
     AffineMethod, DistributedOptions, InitChoice, OutputOptions, Product, Products,
 };
 use crate::pair::{
-    Distances, Pair, PairPaths, Views, landmark_remarks, optional_image, outside, score_figures,
+    Distances, HeldImage, Pair, PairPaths, Views, landmark_remarks, optional_image, outside,
+    score_figures,
 };
 use crate::plan::{self, Plan};
 use crate::run::{
@@ -401,7 +402,11 @@ impl crate::Job for Job {
         let report =
             |record: &_| render(&AffineReport { record, images: views.images(&inputs.pair) });
         let done = run.finish(staged, clock, record, &OUTPUTS, || Ok(()), report)?;
-        Ok(Done { warped: stays.then_some(views.after.image), ..done })
+        let warped = match stays {
+            true => HeldImage::remaining(&views.after.image, dimensions)?,
+            false => None,
+        };
+        Ok(Done { warped, ..done })
     }
 }
 

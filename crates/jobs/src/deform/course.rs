@@ -14,7 +14,7 @@ use crate::files;
 use crate::listener::{Listener, check};
 use crate::machine::Machine;
 use crate::options::{InitChoice, Product, Products};
-use crate::pair::{Pair, Views, outside, score_figures};
+use crate::pair::{HeldImage, Pair, Views, outside, score_figures};
 use crate::remedy::Speaker;
 use crate::results::{ResultFile, of_outputs};
 use crate::run::{
@@ -323,7 +323,11 @@ impl<D: Deformer> Course<'_, D> {
             };
             let rest = move || writing.wait();
             let done = run.finish(staged, clock, record, &outputs, rest, report)?;
-            Ok(Done { warped: stays.then_some(views.after.image), ..done })
+            let warped = match stays {
+                true => HeldImage::remaining(&views.after.image, dimensions)?,
+                false => None,
+            };
+            Ok(Done { warped, ..done })
         })
     }
 }

@@ -6,6 +6,7 @@ use crate::listener::{Listener, reading};
 use rayon::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
+use voxalign_compute::cuda::shared_copy;
 use voxalign_image::{ImageError, LabelMap, Volume};
 use voxalign_io::image::{ImageInfo, ReadOptions, read_labels_of};
 
@@ -26,6 +27,15 @@ pub struct HeldImage {
 }
 
 impl HeldImage {
+    /// A result that remains in the memory of a GPU, by a handle that outlives the job; none of what is on the host.
+    pub(crate) fn remaining(image: &Volume<f32>, dimensions: usize) -> Result<Option<Self>> {
+        let Some(values) = image.elsewhere() else { return Ok(None) };
+        // Where there is no room for a copy, the memory of the job is kept.
+        let values = shared_copy(values).unwrap_or_else(|_| Arc::clone(values));
+        let image = Volume::of_elsewhere(image.grid().clone(), values)?;
+        Ok(Some(Self { dimensions, ..Self::from(image) }))
+    }
+
     /// Reads an image of a file or folder, which may hold several.
     ///
     /// # Errors

@@ -8,12 +8,13 @@ use crate::error::{Error, Result};
 use crate::listener::{Level, Listener};
 use crate::machine::Machine;
 use crate::options::{OutputOptions, Product, Products};
+use crate::pair::HeldImage;
 use crate::plan::Plan;
 use crate::remedy::{Speaker, words};
 use crate::staged::Staged;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use voxalign_image::{Grid, Volume};
+use voxalign_image::Grid;
 use voxalign_options::Text;
 use voxalign_register::Verdict;
 use voxalign_report::{InputRecord, Judged, OutputRecord, ReportError, RunRecord};
@@ -63,7 +64,7 @@ pub struct Done<R> {
     /// The folder of the results.
     pub folder: PathBuf,
     /// The moving image on the fixed one, where images of a pair were in the memory of a device, and so is this.
-    pub warped: Option<Volume<f32>>,
+    pub warped: Option<HeldImage>,
 }
 
 impl<R> Done<R> {

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use voxalign_compute::cpu::Cpu;
-use voxalign_compute::cuda::Cuda;
+use voxalign_compute::cuda::{Cuda, MemoryLimit};
 use voxalign_compute::ops::resample::Interpolation;
 use voxalign_compute::{Device, Memory};
 use voxalign_image::{Affine, Transform, Volume};
@@ -144,8 +144,9 @@ fn scores() {
     let mask = mask();
     for mask in [None, Some(&mask)] {
         let [here, there] = of_both(&cuda, |cuda, images| scored(cuda, images, mask));
-        // The image on the fixed grid stays there, too.
-        assert!(there.image.elsewhere().is_some() && there.image == here.image);
+        // The image on the fixed grid is where the two images are.
+        assert!(there.image.elsewhere().is_some() && here.image.elsewhere().is_none());
+        assert!(there.image == here.image);
         assert_eq!(here.scores, there.scores);
         // Those of the host: what is counted is the same, sums are up to rounding.
         let host = scored(&Cpu::new(None).unwrap(), &pair(), mask);
@@ -168,15 +169,35 @@ fn scores() {
 #[test]
 fn images_that_do_not_meet_have_no_scores() {
     let Some(cuda) = device() else { return };
-    let [here, _] = of_both(&cuda, |cuda, [fixed, moving]| {
+    let [here, there] = of_both(&cuda, |cuda, [fixed, moving]| {
         let away = Affine::translation([1e4, 0.0, 0.0].into());
         let away = moving.grid().clone().moved(&away).unwrap();
         let moving = Volume::new(away, uploaded_back(cuda, moving)).unwrap();
         let scored = scored(cuda, &[fixed.clone(), moving], None);
         (scored.scores, scored.image.elsewhere().is_some())
     });
-    assert_eq!(here.0.images, None);
-    assert!(here.1);
+    assert_eq!((here.0.images, there.0.images), (None, None));
+    assert!(!here.1 && there.1);
+}
+
+#[test]
+fn scores_are_those_of_the_host_where_the_device_has_no_room() {
+    let Some(cuda) = device() else { return };
+    let (here, mask) = (pair(), mask());
+    for images in [there(&cuda, &here), here] {
+        let expected = scored(&cuda, &images, Some(&mask));
+        // Room for the moving image, for it on the fixed grid, and for no other.
+        let bytes = images.each_ref().map(|image| 4 * image.grid().len() as u64);
+        let enough = cuda.pool().live + bytes[0] + bytes[1] + bytes[0] / 2;
+        cuda.limit_memory(MemoryLimit::Bytes(enough));
+        let found = scored(&cuda, &images, Some(&mask));
+        cuda.limit_memory(MemoryLimit::Device);
+        assert!(found.image.elsewhere().is_none() && found.image == expected.image);
+        assert_eq!(found.scores.agreement, expected.scores.agreement);
+        let [found, expected] = [found, expected].map(|of| of.scores.images.unwrap());
+        assert_eq!(found.voxels, expected.voxels);
+        assert!((found.mi - expected.mi).abs() < 1e-5 * expected.mi);
+    }
 }
 
 /// The values of an image by way of the device.

@@ -36,5 +36,5 @@ pub use late::Late;
 pub use limit::MemoryLimit;
 pub use memory::CudaBuffer;
 pub(in crate::cuda) use program::{Arg, Program, Shape};
-pub use resident::{Foreign, Resident, gpu_of};
+pub use resident::{Foreign, Resident, gpu_of, shared_copy};
 pub use transfers::{Transfers, transfers};

@@ -440,6 +440,13 @@ impl Gpu {
         self.checked(code, "work of others on the device")
     }
 
+    /// Waits for all that anyone has asked of the GPU.
+    pub(in crate::cuda) fn wait_for_all(&self) -> Result<()> {
+        self.bind()?;
+        // SAFETY: the context is current.
+        self.checked(unsafe { sys::cuCtxSynchronize() }, "work of others on the device")
+    }
+
     /// Two pinned buffers, to take turns: one is filled while the other is copied.
     fn staging(&self) -> Result<[Staging; 2]> {
         let one = || match lock(&self.staging).pop() {

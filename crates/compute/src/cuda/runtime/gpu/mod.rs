@@ -1,5 +1,6 @@
 //! A GPU: its context and streams. All calls of the driver are in this folder.
 
+mod current;
 mod driver;
 mod kernels;
 mod memory;
@@ -15,6 +16,7 @@ use super::cache::KernelCache;
 use super::nvrtc::nvrtc;
 use super::slots::Slots;
 use crate::error::{ComputeError, Result};
+pub(in crate::cuda) use current::Current;
 use driver::{Context, Event, Stream, check, info, words};
 use kernels::Module;
 pub(in crate::cuda) use memory::Locked;
