@@ -217,6 +217,7 @@ def pairs() -> tuple[list[vx.Image], list[vx.Image], list[Any]]:
 @pytest.mark.parametrize("kind", ["bool", "int8", "uint8", "int16", "int32", "int64", "float16", "float32", "float64"])
 def test_types_and_orders(kind: str) -> None:
     values = torch.from_numpy(blobs((7, 6, 5)) * 3 - 40).to(getattr(torch, kind)).cuda()
+    vx.image(values, affine=OBLIQUE)  # opens the GPU, of which some numbers come to the host
     for tensor in (values, values.permute(2, 0, 1), values[::2, 1:, 3:], values.flip(0), values[..., None], values[2], values[1, 1]):
         before = vx.transfers()
         image = vx.image(tensor, affine=OBLIQUE)

@@ -53,7 +53,7 @@ const PAUSE: Duration = Duration::from_micros(200);
 
 /// How many pauses it waits at most. Threads of a pool take on other work of it while they wait for their own: what is waited for
 /// here may be below this on the stack of a thread, and never end.
-const PAUSES: usize = 10_000;
+const PAUSES: usize = 2_500;
 
 /// The turn of the thread that brings values; it ends also where that fails or panics.
 struct Turn<'a>(&'a AtomicBool);
@@ -61,7 +61,8 @@ struct Turn<'a>(&'a AtomicBool);
 impl<'a> Turn<'a> {
     /// The turn, unless another thread has it.
     fn of(begun: &'a AtomicBool) -> Option<Self> {
-        (!begun.swap(true, Ordering::AcqRel)).then_some(Self(begun))
+        // Not made where another has it: its end would end that of the other.
+        (!begun.swap(true, Ordering::AcqRel)).then(|| Self(begun))
     }
 }
 
