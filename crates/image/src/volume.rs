@@ -280,7 +280,8 @@ mod tests {
         let away = Arc::new(Away((0..6).collect(), AtomicUsize::new(0), true));
         let brought = || away.1.load(Ordering::Relaxed);
         let there = Volume::of_elsewhere(grid.clone(), away.clone()).unwrap();
-        assert!(there == here && here == there && there.grid() == here.grid());
+        assert_eq!([there == here, here == there], [true; 2]);
+        assert_eq!(there.grid(), here.grid());
         let copy = there.try_clone().unwrap();
         assert_eq!(brought(), 0);
         assert_eq!((there.data(), there.get(1, 1, 0)), (here.data(), Some(&4)));
