@@ -86,7 +86,8 @@ limits! {
         /// The least [agreement](crate::evidence::Evidence::agreement) of the images after the deformation.
         agreement: f64 = 0.0,
         /// The same of a deformation that confirms an affine part under which the images agree too little, as images of two kinds do where
-        /// bodies are bent much: of those that end where they belong 11 and more, of wrong ones that nothing else reveals 5.7 and less.
+        /// bodies are bent much: of heads of two kinds that end where they belong 11 and more, of images that do not belong together 5.9 and
+        /// less where nothing else tells them, of a phantom that is turned 5.7 (docs/accuracy.md).
         confirms: f64 = 6.0,
         /// The least agreement under the affine map nearest to the whole transform, without any bending. At least
         /// -0.7 for 279 right results except three whose wrong start was partly undone; at most -1.9 for 277 wrong

@@ -365,7 +365,6 @@ impl crate::Job for Job {
         let result =
             find(device, &inputs, &options, listener).map_err(|e| run::blamed(e, &self.files()))?;
         clock.lap("register");
-        let stays = inputs.pair.is_elsewhere();
         let moving = inputs.pair.take_moving()?;
         let found = scored(device, &inputs.pair, moving, result, &self.written)?;
         clock.lap("resample");
@@ -402,11 +401,7 @@ impl crate::Job for Job {
         let report =
             |record: &_| render(&AffineReport { record, images: views.images(&inputs.pair) });
         let done = run.finish(staged, clock, record, &OUTPUTS, || Ok(()), report)?;
-        let warped = match stays {
-            true => HeldImage::remaining(&views.after.image, dimensions)?,
-            false => None,
-        };
-        Ok(Done { warped, ..done })
+        Ok(Done { warped: HeldImage::remaining(&views.after.image, dimensions)?, ..done })
     }
 }
 

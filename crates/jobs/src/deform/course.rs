@@ -268,7 +268,6 @@ impl<D: Deformer> Course<'_, D> {
             let mut writing = Writing(fields.map(|fields| scope.spawn(move || write(fields))));
             let of = (run.output, outside);
             let evidence = evidence(device, &inputs.pair, seen, (&start, &whole))?;
-            let stays = inputs.pair.is_elsewhere();
             let moving = inputs.pair.take_moving()?;
             let scored =
                 Scored::of(device, (&inputs.pair, moving), &whole, (start, rival), foreground, of)?;
@@ -323,11 +322,7 @@ impl<D: Deformer> Course<'_, D> {
             };
             let rest = move || writing.wait();
             let done = run.finish(staged, clock, record, &outputs, rest, report)?;
-            let warped = match stays {
-                true => HeldImage::remaining(&views.after.image, dimensions)?,
-                false => None,
-            };
-            Ok(Done { warped, ..done })
+            Ok(Done { warped: HeldImage::remaining(&views.after.image, dimensions)?, ..done })
         })
     }
 }

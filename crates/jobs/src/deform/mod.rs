@@ -226,20 +226,9 @@ fn with_affine_part(
     evidence: Option<&DeformationEvidence>,
 ) -> Verdict {
     if let Some(affine) = affine {
-        let mut before = affine.verdict.clone();
-        if let Some(evidence) = evidence.filter(|e| e.confirms_start())
-            && let Some(too_little) =
-                before.checks.iter().position(|c| c.name == AGREEMENT_CHECK && !c.passed)
-        {
-            let too_little = before.checks.remove(too_little);
-            verdict.remarks.push(text!(
-                "the images agree too little under the affine part alone ({}; {}), and the deformation confirms it: after it they agree by {}",
-                format!("{:.2}", too_little.value),
-                too_little.asked,
-                format!("{:.1}", evidence.deformed.agreement())
-            ));
-        }
+        let (before, remark) = confirmed(affine.verdict.clone(), evidence);
         verdict = verdict.after("affine part", &before, Remedy::OtherAffinePart);
+        verdict.remarks.extend(remark);
     }
     let Some(mirrored) = mirrored else { return verdict };
     // Those of an affine part are in the verdict already.
@@ -247,6 +236,25 @@ fn with_affine_part(
     let mut verdict = further.into_iter().fold(verdict, |verdict, c| verdict.with(Some(c)));
     verdict.remarks.extend(mirrored.remarks);
     verdict
+}
+
+/// The verdict on an affine part without the check of the agreement of its images, where that failed and the deformation confirms it; and
+/// a remark on that.
+fn confirmed(
+    mut affine: Verdict,
+    evidence: Option<&DeformationEvidence>,
+) -> (Verdict, Option<Text>) {
+    let failed = affine.checks.iter().position(|c| c.name == AGREEMENT_CHECK && !c.passed);
+    let confirms = evidence.filter(|e| e.confirms_start());
+    let (Some(failed), Some(evidence)) = (failed, confirms) else { return (affine, None) };
+    let failed = affine.checks.remove(failed);
+    let remark = text!(
+        "the images agree too little under the affine part alone ({}; {}), and the deformation confirms it: after it they agree by {}",
+        format!("{:.2}", failed.value),
+        failed.asked,
+        format!("{:.1}", evidence.deformed.agreement())
+    );
+    (affine, Some(remark))
 }
 
 /// What the images say of a whole transform, whatever similarity drove the deformation; none where one of them is constant.
@@ -424,5 +432,41 @@ impl Inputs {
         let (landmarks, shapes) = (self.landmarks.clone(), self.shapes.clone());
         let preparation = self.preparation;
         DeformInput { channels, fixed_mask, moving_mask, affine, landmarks, shapes, preparation }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use voxalign_register::Check;
+    use voxalign_register::evidence::{Evidence, Measures};
+
+    #[test]
+    fn a_deformation_confirms_that_its_affine_part_agrees_and_nothing_else() {
+        let affine = || {
+            let too_little = Check::at_least(AGREEMENT_CHECK, -0.4, 0.0);
+            Verdict::new(vec![too_little, Check::at_least("overlap", 0.1, 0.3)], Vec::new())
+        };
+        // As of heads of two kinds that are bent by 10 mm.
+        let measures = |edges, information, tissue| Measures {
+            edges,
+            information,
+            tissue,
+            ..Measures::default()
+        };
+        let found = measures(0.69, 0.31, 0.27);
+        let (near, elsewhere) = (measures(0.48, 0.19, 0.06), measures(0.41, 0.13, 0.04));
+        let agree = Evidence { found, near, elsewhere, ..Evidence::default() };
+        let confirms =
+            DeformationEvidence { straight: agree, deformed: agree, ..Default::default() };
+        let (rest, remark) = confirmed(affine(), Some(&confirms));
+        assert!(rest.checks.len() == 1 && rest.checks[0].name == "overlap", "{rest:?}");
+        assert!(remark.unwrap().to_string().contains("(-0.40; at least 0)"));
+        // Nothing is said where it does not, or nobody knows, or nothing failed.
+        let does_not = DeformationEvidence { deformed: agree, ..Default::default() };
+        assert_eq!(confirmed(affine(), Some(&does_not)), (affine(), None));
+        assert_eq!(confirmed(affine(), None), (affine(), None));
+        let good = Verdict::new(vec![Check::at_least(AGREEMENT_CHECK, 1.0, 0.0)], Vec::new());
+        assert_eq!(confirmed(good.clone(), Some(&confirms)), (good, None));
     }
 }

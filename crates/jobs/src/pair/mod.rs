@@ -413,11 +413,6 @@ impl Pair {
         }
     }
 
-    /// Whether one of the two images is in the memory of a device, where the moving one on the fixed one is to stay as well.
-    pub(crate) fn is_elsewhere(&self) -> bool {
-        self.fixed.elsewhere().is_some() || self.moving.elsewhere().is_some()
-    }
-
     /// Takes the moving image out once it has been registered; one voxel is left.
     pub(crate) fn take_moving(&mut self) -> Result<Arc<Volume<f32>>> {
         let one = Volume::filled(Grid::axis_aligned([1; 3], [1.0; 3])?, 0.0);
