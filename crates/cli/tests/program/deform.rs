@@ -382,6 +382,9 @@ fn the_images_decide_how_they_are_compared() {
         let run = place.line(&line);
         let of = record(&place, "out");
         let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
+        let remarks = of["verdict"]["remarks"].to_string();
+        let misled = moving == "c.nii.gz" && ["--radius 3", "--similarity ssd"].contains(&options);
+        assert_eq!(remarks.contains("which suits images of one kind"), misled, "{remarks}");
         let of = &of["parameters"];
         let sigma = of["solver"]["sigma"].as_f64().unwrap();
         let chosen = of["similarity_chosen"].is_object();
@@ -395,6 +398,8 @@ fn the_images_decide_how_they_are_compared() {
     is(&found("c.nii.gz", "--model greedy --sigma 2"), ("mind", "greedy", 2.0, true));
     is(&found("c.nii.gz", "--radius 3"), ("lncc", "symmetric", 1.732, false));
     is(&found("b.nii.gz", "--patch-radius 2"), ("mind", "symmetric", 3.0, false));
+    is(&found("c.nii.gz", "--similarity ssd"), ("ssd", "symmetric", 1.732, false));
+    is(&found("c.nii.gz", "--similarity nmi"), ("nmi", "symmetric", 3.0, false));
     place.write("how.toml", "similarity = \"auto\"\n");
     is(&found("c.nii.gz", "--config how.toml"), ("mind", "symmetric", 3.0, true));
     // There is no half-way map to half a turn.

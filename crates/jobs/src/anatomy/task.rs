@@ -77,6 +77,8 @@ pub(super) struct OfAnatomies<'a> {
 }
 
 impl Task for OfAnatomies<'_> {
+    const CHOOSES_SIMILARITY: bool = false;
+
     fn parameters(&self, outside: f32, _: Similarity, _: &voxalign_image::Affine) -> Value {
         let (job, preparation) = (self.job, self.preparation);
         let mut all = json!({

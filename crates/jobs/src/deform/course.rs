@@ -103,6 +103,9 @@ pub(crate) trait Task<X = ()> {
     /// Who words the verdict.
     const SPEAKER: Speaker = Speaker::Deform;
 
+    /// Whether the job has an option for the similarity of its images.
+    const CHOOSES_SIMILARITY: bool = true;
+
     /// All parameters that have an effect, for the record; `similarity` is that of the pair, which starts from an affine map.
     fn parameters(&self, outside: f32, similarity: Similarity, start: &Affine) -> Value;
 
@@ -161,11 +164,28 @@ fn with_suited(mut parameters: Value, suited: Option<&Suited>) -> Value {
     parameters
 }
 
-/// What is worth saying of the choice of a similarity: that it is not the one that most images take.
-fn remark_on(suited: &Suited) -> Option<Text> {
-    let is_usual = suited.similarity == Similarity::LNCC;
-    let (name, why) = (suited.similarity.name(), suited.words());
-    (!is_usual).then(|| text!("compared by {} ({}); `similarity` chooses another", name, why))
+/// What is worth saying of the similarity: that it is not the one that most images take, or was asked for although it suits images of one
+/// kind, and these are of two.
+fn remark_on(suited: &Suited, asked: Option<Similarity>) -> Option<Text> {
+    if suited.similarity == Similarity::LNCC {
+        return None;
+    }
+    let why = suited.words();
+    let Some(asked) = asked else {
+        let name = suited.similarity.name();
+        return Some(text!("compared by {} ({}); `similarity` chooses another", name, why));
+    };
+    let of_one_kind =
+        matches!(asked, Similarity::Lncc(_) | Similarity::Ncc(_) | Similarity::Ssd(_));
+    of_one_kind.then(|| {
+        text!(
+            "compared by {}, which suits images of one kind, but these look like {}; `similarity` takes \
+             {} for such",
+            asked.name(),
+            why,
+            suited.similarity.name()
+        )
+    })
 }
 
 /// Registration method.
@@ -198,9 +218,8 @@ impl<D: Deformer> Course<'_, D> {
         let AffinePart { start, found, rival, seen, mirrored } =
             affine_part(device, &inputs, listener).map_err(blamed)?;
         check(listener)?;
-        let suited = self.similarity.is_none().then(|| Suited::new(seen.as_deref(), &start));
-        let similarity = self.similarity.or(suited.map(|suited| suited.similarity));
-        let similarity = similarity.unwrap_or(Similarity::LNCC);
+        let suited = Suited::new(seen.as_deref(), &start);
+        let similarity = self.similarity.unwrap_or(suited.similarity);
         let deformer = (self.deformer)(&similarity, &start);
         clock.lap("affine");
         if let Some(affine) = found.as_ref().filter(|f| !f.verdict.good)
@@ -219,7 +238,8 @@ impl<D: Deformer> Course<'_, D> {
 
         let outside = outside(device, run.output, &inputs.pair.moving)?;
         let parameters = task.parameters(outside, similarity, &start);
-        let of = (with_suited(parameters, suited.as_ref()), run);
+        let chosen = self.similarity.is_none().then_some(&suited);
+        let of = (with_suited(parameters, chosen), run);
         let mut record = record::record(of, &result, found.as_ref(), machine);
         record.inputs = input_records;
         let DeformResult {
@@ -283,7 +303,9 @@ impl<D: Deformer> Course<'_, D> {
                 record.landmarks = distances.note(&mut record.figures);
             }
             let mut verdict = task.judged(verdict, &views, &mut record);
-            verdict.remarks.extend(suited.and_then(|suited| remark_on(&suited)));
+            if T::CHOOSES_SIMILARITY {
+                verdict.remarks.extend(remark_on(&suited, self.similarity));
+            }
             verdict.remarks.extend(task.remark(&similarity, &start));
             record.verdict = caller.worded(verdict, T::SPEAKER);
             clock.lap("resample");
