@@ -55,23 +55,14 @@ def thick(image, to_world, slices):
     return nib.Nifti1Image(image.reshape(nx, ny, nz // slices, slices).mean(3), to_world)
 
 
-def affine_of(file):
-    """The matrix (LPS) of an affine transform in a text file of ITK's."""
-    lines = dict(line.split(": ", 1) for line in Path(file).read_text().splitlines() if ": " in line)
-    numbers = np.array(lines["Parameters"].split(), dtype=float)
-    centre = np.array(lines["FixedParameters"].split(), dtype=float)
-    matrix = numbers[:9].reshape(3, 3)
-    return matrix, numbers[9:] + centre - matrix @ centre
-
-
-def error(folder, here, truth):
-    """The mean distance of points that a result carries from where they belong, mm."""
+def error(folder, record, here, truth):
+    """The mean distance of points (LPS) that a result carries from where they belong, mm."""
     image = nib.load(folder / "warp.nii.gz")
     warp, to_voxel = np.asarray(image.dataobj).squeeze(), np.linalg.inv(LPS @ image.affine)
     at = (here @ to_voxel[:3, :3].T + to_voxel[:3, 3]).T
     moved = here + np.stack([ndimage.map_coordinates(warp[..., a], at, order=1, mode="nearest") for a in range(3)], 1)
-    matrix, offset = affine_of(folder / "affine.tfm")
-    return np.linalg.norm(moved @ matrix.T + offset - truth, axis=1).mean()
+    affine = LPS @ np.array(record["transform"]["matrix"]) @ LPS
+    return np.linalg.norm(moved @ affine[:3, :3].T + affine[:3, 3] - truth, axis=1).mean()
 
 
 def main():
@@ -110,8 +101,9 @@ def main():
                         run = subprocess.run([*command, "--similarity", similarity, *further], capture_output=True, text=True)
                         if run.returncode > 1:
                             sys.exit(run.stderr)
-                        good = json.loads((folder / similarity / "result.json").read_text())["verdict"]["good"]
-                        found.setdefault((bias, thickness, similarity), []).append((error(folder / similarity, here, truth), good))
+                        record = json.loads((folder / similarity / "result.json").read_text())
+                        ended = (error(folder / similarity, record, here, truth), record["verdict"]["good"])
+                        found.setdefault((bias, thickness, similarity), []).append(ended)
 
     print("| bias, at most | slices, mm | " + " | ".join(f"`{s}`" for s in similarities) + " |")
     print("|---" * (2 + len(similarities)) + "|")

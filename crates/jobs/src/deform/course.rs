@@ -164,28 +164,23 @@ fn with_suited(mut parameters: Value, suited: Option<&Suited>) -> Value {
     parameters
 }
 
-/// What is worth saying of the similarity: that it is not the one that most images take, or was asked for although it suits images of one
-/// kind, and these are of two.
+/// What is worth saying of the similarity: that it is not the one that most images take, or that it was asked for although it suits images of
+/// one kind, and these are of two.
 fn remark_on(suited: &Suited, asked: Option<Similarity>) -> Option<Text> {
-    if suited.similarity == Similarity::LNCC {
-        return None;
+    let (name, why) = (suited.similarity.name(), suited.words());
+    match asked {
+        None => (suited.similarity != Similarity::LNCC)
+            .then(|| text!("compared by {} ({}); `similarity` chooses another", name, why)),
+        Some(asked) => suited.is_against(&asked).then(|| {
+            text!(
+                "compared by {}, which suits images of one kind, but these look like {}; `similarity` \
+                 takes {} for such",
+                asked.name(),
+                why,
+                name
+            )
+        }),
     }
-    let why = suited.words();
-    let Some(asked) = asked else {
-        let name = suited.similarity.name();
-        return Some(text!("compared by {} ({}); `similarity` chooses another", name, why));
-    };
-    let of_one_kind =
-        matches!(asked, Similarity::Lncc(_) | Similarity::Ncc(_) | Similarity::Ssd(_));
-    of_one_kind.then(|| {
-        text!(
-            "compared by {}, which suits images of one kind, but these look like {}; `similarity` takes \
-             {} for such",
-            asked.name(),
-            why,
-            suited.similarity.name()
-        )
-    })
 }
 
 /// Registration method.

@@ -26,6 +26,14 @@ impl Suited {
         Self { similarity: if is_one { Similarity::LNCC } else { Similarity::MIND }, relation }
     }
 
+    /// Whether a similarity is for images of one kind, and these are of two.
+    #[must_use]
+    pub fn is_against(&self, similarity: &Similarity) -> bool {
+        let of_one_kind =
+            matches!(similarity, Similarity::Lncc(_) | Similarity::Ncc(_) | Similarity::Ssd(_));
+        of_one_kind && matches!(self.similarity, Similarity::Mind(_))
+    }
+
     /// Why, in words.
     #[must_use]
     pub fn words(&self) -> String {
