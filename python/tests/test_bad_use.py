@@ -199,7 +199,7 @@ def test_callbacks_that_raise(error: BaseException) -> None:
     assert raised.value is error
 
 
-@pytest.mark.parametrize("progress", [3, "bar", [print], object(), 0], ids=repr)
+@pytest.mark.parametrize("progress", [3, "bar", [print], object(), 0], ids=["3", "bar", "a list", "an object", "0"])
 def test_callbacks_that_cannot_be_called(progress: object) -> None:
     with refused(vx.OptionError, "`progress` is neither true nor a function"):
         vx.affine(IMAGE, IMAGE, progress=progress)

@@ -170,8 +170,12 @@ impl<D: Device, M: Model<D>> Iteration<Pair<D, M>> for OneStep {
         pair.model.motion(&pair.state)
     }
 
-    fn settle(&mut self, pair: &mut Pair<D, M>) -> bool {
-        pair.model.settle(&mut pair.state)
+    fn settling(&self, pair: &Pair<D, M>) -> usize {
+        pair.model.settling(&pair.state)
+    }
+
+    fn settle(&mut self, pair: &mut Pair<D, M>) {
+        pair.model.settle(&mut pair.state);
     }
 
     fn put_back(&self, pair: &Pair<D, M>) -> Option<f64> {

@@ -193,8 +193,12 @@ impl<D: Device> Model<D> for GreedyModel<D> {
         state.guard.review(device, [&mut state.field], energy)
     }
 
-    fn settle(&mut self, state: &mut GreedyState<D>) -> bool {
-        state.guard.settle()
+    fn settling(&self, state: &GreedyState<D>) -> usize {
+        state.guard.settling()
+    }
+
+    fn settle(&mut self, state: &mut GreedyState<D>) {
+        state.guard.settle();
     }
 
     fn end_scale(&mut self, device: &D, state: &mut GreedyState<D>) -> Result<()> {

@@ -24,6 +24,9 @@ const RISE: f64 = 0.02;
 const LESS: f64 = 0.5;
 const GROWTH: f64 = 1.2;
 
+/// The number of the last, shorter steps of a scale.
+const SETTLING: usize = 5;
+
 /// Displacements are kept after so many steps at the earliest, as a copy and the wait for the energy take time.
 const EVERY: usize = 5;
 
@@ -124,11 +127,15 @@ impl<D: Device> Guard<D> {
         Ok(())
     }
 
-    /// The last steps of a scale begin; whether there is something that is shorter for them.
-    pub(super) fn settle(&mut self) -> bool {
+    /// The number of steps with which a scale should end that are shorter than those before.
+    pub(super) fn settling(&self) -> usize {
+        if self.kept.is_empty() { 0 } else { SETTLING }
+    }
+
+    /// Those begin.
+    pub(super) fn settle(&mut self) {
         self.most = LESS;
         self.factor = self.factor.min(self.most);
-        !self.kept.is_empty()
     }
 
     /// At the end of a scale, puts back what was kept where the energy was higher before the last step.

@@ -199,10 +199,15 @@ pub trait Model<D: Device>: Send {
         None
     }
 
-    /// The last steps of the only subject at a scale begin; whether they are shorter than those before.
-    fn settle(&mut self, state: &mut Self::State) -> bool {
+    /// The number of steps of the only subject with which a scale should end that are shorter than those before.
+    fn settling(&self, state: &Self::State) -> usize {
         let _ = state;
-        false
+        0
+    }
+
+    /// Is told that those begin.
+    fn settle(&mut self, state: &mut Self::State) {
+        let _ = state;
     }
 
     /// The steps of the only subject at a scale are over.

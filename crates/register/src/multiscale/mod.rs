@@ -165,10 +165,15 @@ pub trait Iteration<F: Deformation> {
         None
     }
 
-    /// Is told that the scale ends after some more iterations, a few; whether they are other than those before, so that it does.
-    fn settle(&mut self, deformation: &mut F) -> bool {
+    /// The number of iterations with which a scale should end that are other than those before.
+    fn settling(&self, deformation: &F) -> usize {
         let _ = deformation;
-        false
+        0
+    }
+
+    /// Is told that those begin.
+    fn settle(&mut self, deformation: &mut F) {
+        let _ = deformation;
     }
 
     /// The energy of an earlier iteration, where the last one raised it and the deformation was put back to where it was then.
@@ -312,8 +317,8 @@ fn is_over<F: Deformation, I: Iteration<F>>(
     at_rest.unwrap_or_else(|| convergence.reached_by(&course.energies, &course.parts))
 }
 
-/// The most iterations in which a scale [settles](Iteration::settle), and the fraction of those allowed.
-const SETTLING: (usize, usize) = (5, 4);
+/// The iterations in which a scale [settles](Iteration::settling) are at most this fraction of those allowed.
+const SETTLING: usize = 4;
 
 /// Whether another iteration is made. Scales of which the energy has come to rest, or the iterations are nearly used up, settle first.
 fn goes_on<F: Deformation, I: Iteration<F>>(
@@ -331,9 +336,10 @@ fn goes_on<F: Deformation, I: Iteration<F>>(
         return false;
     }
     let is_over = is_over(deformation, iteration, convergence, course);
-    let left = SETTLING.0.min(scale.iterations / SETTLING.1);
+    let left = iteration.settling(deformation).min(scale.iterations / SETTLING);
     let is_near = is_over || made + left >= scale.iterations;
-    if is_near && left > 0 && made > 0 && iteration.settle(deformation) {
+    if is_near && left > 0 && made > 0 {
+        iteration.settle(deformation);
         course.end = Some(scale.iterations.min(made + left));
         return true;
     }

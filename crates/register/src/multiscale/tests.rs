@@ -59,8 +59,8 @@ impl Iteration<Still> for Flattening {
         Ok((-1.0 + 0.5f64.powi(self.0)).into())
     }
 
-    fn settle(&mut self, _: &mut Still) -> bool {
-        true
+    fn settling(&self, _: &Still) -> usize {
+        5
     }
 }
 
@@ -88,9 +88,12 @@ fn scales_settle() {
             self.0.iterate(still)
         }
 
-        fn settle(&mut self, _: &mut Still) -> bool {
+        fn settling(&self, still: &Still) -> usize {
+            self.0.settling(still)
+        }
+
+        fn settle(&mut self, _: &mut Still) {
             self.1.push(self.0.0);
-            true
         }
     }
     let scales = Schedule::of(&[(4, 100), (3, 9), (2, 8), (1, 3)]).0;

@@ -97,11 +97,14 @@ pub struct Pace {
     pub rate: Option<f64>,
     /// The energy before the last step.
     pub last_energy: f64,
+    /// Whether the last steps of the scale are made, which become no longer.
+    #[serde(default)]
+    pub settles: bool,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { rate: None, last_energy: f64::INFINITY }
+        Self { rate: None, last_energy: f64::INFINITY, settles: false }
     }
 }
 
@@ -348,7 +351,11 @@ impl<D: Device> LddmmModel<D> {
             self.history.push(energy);
         }
         // Longer steps while they pay, shorter ones where they led uphill.
-        let change = if total > pace.last_energy { 0.5 } else { 1.1 };
+        let change = match total > pace.last_energy {
+            true => SHORTER,
+            false if pace.settles => 1.0,
+            false => 1.1,
+        };
         pace.rate = pace.rate.map(|r| (change * r).min(MOST));
         pace.last_energy = total;
 
@@ -424,6 +431,12 @@ impl<D: Device> LddmmModel<D> {
     }
 }
 
+/// The factor of steps after one that led uphill, and of the last ones of a scale, of which nobody looks where they lead.
+const SHORTER: f64 = 0.5;
+
+/// The number of those.
+const SETTLING: usize = 2;
+
 /// The largest rate: more would turn the velocity around.
 const MOST: f64 = 0.5;
 
@@ -480,6 +493,15 @@ impl<D: Device> Model<D> for LddmmModel<D> {
         self.descend(device, pull, state)
     }
 
+    fn settling(&self, _: &LddmmState<D>) -> usize {
+        SETTLING
+    }
+
+    fn settle(&mut self, LddmmState { pace, .. }: &mut LddmmState<D>) {
+        pace.settles = true;
+        pace.rate = pace.rate.map(|rate| SHORTER * rate);
+    }
+
     fn residual(&mut self) -> Result<Option<f64>> {
         match &mut self.work {
             Some(work) => work.solver.residual(&work.forces.sum, &work.solution),
@@ -528,14 +550,14 @@ impl<D: Device> CohortModel<D> for LddmmModel<D> {
     }
 
     fn numbers(&self, state: &mut LddmmState<D>) -> Result<Vec<f64>> {
-        let Pace { rate, last_energy } = state.pace;
+        let Pace { rate, last_energy, .. } = state.pace;
         let stiff = f64::from(u8::from(state.stiff.is_some()));
         Ok([stiff, last_energy].into_iter().chain(rate).collect())
     }
 
     fn set_numbers(&self, device: &D, state: &mut LddmmState<D>, numbers: &[f64]) -> Result<()> {
         if let &[stiff, last_energy, ref rate @ ..] = numbers {
-            state.pace = Pace { rate: rate.first().copied(), last_energy };
+            state.pace = Pace { rate: rate.first().copied(), last_energy, settles: false };
             let along = || device.alloc(3 * state.path.dims.iter().product::<usize>());
             state.stiff = if stiff > 0.0 { Some(Stiff { along: along()? }) } else { None };
         }

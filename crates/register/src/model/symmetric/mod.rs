@@ -322,8 +322,12 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
         state.guard.review(device, &mut state.fields, energy)
     }
 
-    fn settle(&mut self, state: &mut SymmetricState<D>) -> bool {
-        state.guard.settle()
+    fn settling(&self, state: &SymmetricState<D>) -> usize {
+        state.guard.settling()
+    }
+
+    fn settle(&mut self, state: &mut SymmetricState<D>) {
+        state.guard.settle();
     }
 
     fn end_scale(&mut self, device: &D, state: &mut SymmetricState<D>) -> Result<()> {
