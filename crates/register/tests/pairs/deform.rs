@@ -1,6 +1,6 @@
 //! Deformable registration: shapes, known deformations, symmetry, the same bits.
 
-use crate::common::{shipped, thorough};
+use crate::common::shipped;
 use voxalign_compute::cpu::Cpu;
 use voxalign_compute::cuda::Cuda;
 use voxalign_compute::ops::resample::Interpolation;
@@ -249,7 +249,6 @@ fn many_iterations_do_not_run_away() {
             };
             // An iteration of a whole path costs as much as its time steps.
             let most = if of_paths { 60 } else { 200 };
-            let most = if thorough() { most } else { most / 2 };
             let (few, many) = (after(most / 10), after(most));
             println!(
                 "{} {name}: {few:.3} voxels after {}, {many:.3} after {most}",
