@@ -317,7 +317,7 @@ fn is_over<F: Deformation, I: Iteration<F>>(
     at_rest.unwrap_or_else(|| convergence.reached_by(&course.energies, &course.parts))
 }
 
-/// The iterations in which a scale [settles](Iteration::settling) are at most this fraction of those allowed.
+/// A scale [settles](Iteration::settling) in at most one of so many of the iterations that are allowed.
 const SETTLING: usize = 4;
 
 /// Whether another iteration is made. Scales of which the energy has come to rest, or the iterations are nearly used up, settle first.

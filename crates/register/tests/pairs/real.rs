@@ -167,16 +167,14 @@ const DEFORMED: [(&str, &str, f64); 5] = [
     ("1116", "1122", 0.0),
 ];
 
-/// More overlap than ANTs' SyN with one set of defaults, no fold, and an inverse: of the pairs where that is known, or of all.
+/// More overlap than ANTs' SyN with one set of defaults, no fold, and an inverse.
 #[test]
 fn overlap_after_deformation() {
     let Some(data) = real_data("overlap_after_deformation") else { return };
     let data = data.join("brains_oasis_miccai2012");
     let device = Cpu::new(None).unwrap();
-    let pairs: Vec<_> =
-        DEFORMED.into_iter().filter(|(_, _, syn)| thorough() || *syn > 0.0).collect();
     let mut mean = 0.0;
-    for &(f, m, syn) in &pairs {
+    for (f, m, syn) in DEFORMED {
         let fixed = volume(data.join(format!("{f}_SS.nii.gz")));
         let moving = volume(data.join(format!("{m}_SS.nii.gz")));
         let affine = register(&fixed, &moving, &AffineOptions::default()).transform;
@@ -207,7 +205,7 @@ fn overlap_after_deformation() {
             q.smallest_jacobian, q.largest_jacobian, error.mean, error.largest
         );
         assert!(score > syn && q.folded == 0 && found.verdict.good, "{}", found.verdict.summary());
-        mean += score / pairs.len() as f64;
+        mean += score / DEFORMED.len() as f64;
     }
     println!("mean Dice {mean:.4}");
     assert!(mean > 0.61);
@@ -298,7 +296,7 @@ fn overlap_of_hippocampi() {
         let grid = v.grid().moved(&Affine::translation(-centre)).unwrap();
         v.with_grid(grid).unwrap()
     };
-    let pairs = if thorough() { 10 } else { 2 };
+    let pairs = if thorough() { 10 } else { 4 };
     for model in [DeformModel::GREEDY, DeformModel::SYMMETRIC, DeformModel::LDDMM] {
         let (mut before, mut after, mut worst) = (0.0, 0.0, 0.0f64);
         for pair in names.windows(2).step_by(2).take(pairs) {

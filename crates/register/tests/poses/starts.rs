@@ -1,6 +1,5 @@
 //! Poses from random starts, by X-ray images that the library made itself or others did.
 
-use super::common::thorough;
 use super::{CTS, ct, device, error, photographed, random_pose, starts, targets, views};
 use std::time::Instant;
 use voxalign_compute::cpu::Cpu;
@@ -160,9 +159,7 @@ fn wrong_poses_are_called_bad() {
         let Some(ct) = ct(name) else { return };
         let (geometries, images) = views(&ct, &device());
         for (views, sampling) in CASES {
-            // All pixels from many starts take half a minute.
-            let far = (thorough() || sampling.is_some()).then_some(("far", 64, FAR));
-            for (kind, first, off) in std::iter::once(("local", 1, FAR)).chain(far) {
+            for (kind, first, off) in [("local", 1, FAR), ("far", 64, FAR)] {
                 let study = Study {
                     ct: &ct,
                     geometries: &geometries[..views],

@@ -91,14 +91,13 @@ struct Stiff<D: Device> {
 }
 
 /// The state of descent along a path from one step to the next.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pace {
     /// The factor of the gradient; none before it is set by the first gradient of a scale.
     pub rate: Option<f64>,
     /// The energy before the last step.
     pub last_energy: f64,
     /// Whether the last steps of the scale are made, which become no longer.
-    #[serde(default)]
     pub settles: bool,
 }
 
