@@ -97,7 +97,7 @@ macro_rules! each {
             similarity [
                 local_correlation local_correlation_of_both background flat_images
                 local_correlation_derivative many_rows histogram derivatives histogram_derivative
-                outside_the_range errors
+                outside_the_range maps errors
             ] [bits bits_of_pairs];
             contexts [matches background alike derivative errors] [bits];
             weights [samples similarities masks] [bits_of_masks bits_of_derivatives];

@@ -394,14 +394,14 @@ fn the_images_decide_how_they_are_compared() {
         assert_eq!((&*found.0, &*found.1, found.2, found.3), of, "{}", found.4);
     };
     is(&found("b.nii.gz", ""), ("lncc", "symmetric", 1.732, true));
-    is(&found("c.nii.gz", "--similarity auto"), ("mind", "symmetric", 3.0, true));
-    is(&found("c.nii.gz", "--model greedy --sigma 2"), ("mind", "greedy", 2.0, true));
+    is(&found("c.nii.gz", "--similarity auto"), ("mapped", "symmetric", 3.0, true));
+    is(&found("c.nii.gz", "--model greedy --sigma 2"), ("mapped", "greedy", 2.0, true));
     is(&found("c.nii.gz", "--radius 3"), ("lncc", "symmetric", 1.732, false));
-    is(&found("b.nii.gz", "--patch-radius 2"), ("mind", "symmetric", 3.0, false));
+    is(&found("b.nii.gz", "--patch-radius 2"), ("mapped", "symmetric", 3.0, false));
     is(&found("c.nii.gz", "--similarity ssd"), ("ssd", "symmetric", 1.732, false));
     is(&found("c.nii.gz", "--similarity nmi"), ("nmi", "symmetric", 3.0, false));
     place.write("how.toml", "similarity = \"auto\"\n");
-    is(&found("c.nii.gz", "--config how.toml"), ("mind", "symmetric", 3.0, true));
+    is(&found("c.nii.gz", "--config how.toml"), ("mapped", "symmetric", 3.0, true));
     // There is no half-way map to half a turn.
     place.write(
         "turn.tfm",

@@ -68,5 +68,10 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
     let table = vec![0.5; BINS * columns.count];
     bench.measure("similarity", format!("pair derivatives, {BINS} bins"), 12 * n, || {
         device.pair_derivatives(&fixed, &moving, None, &rows, &columns, &table, &mut derivative)
+    })?;
+    let mut mapped = device.alloc(n)?;
+    bench.measure("similarity", format!("mapped values, {BINS} bins"), 12 * n, || {
+        let (table, mapped) = (&table[..columns.count], &mut mapped);
+        device.map_values(&moving, &columns, table, mapped, &mut derivative)
     })
 }

@@ -160,6 +160,20 @@ pub fn check_pair(
     Ok(entries)
 }
 
+/// Checks the arguments of [`Similarity::map_values`].
+///
+/// # Errors
+/// As there.
+pub fn check_map(
+    [values, mapped, derivative]: [usize; 3],
+    columns: &ParzenBins,
+    table: usize,
+) -> Result<()> {
+    check_len("mapped values", values, mapped)?;
+    check_len("derivative", values, derivative)?;
+    check_len("table", check_joint(1, columns)?, table)
+}
+
 /// The neighbourhoods of [`Similarity::self_similarity`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Contexts {
@@ -335,6 +349,21 @@ pub trait Similarity: Memory {
         rows: &Binning,
         columns: &ParzenBins,
         table: &[f64],
+        derivative: &mut Self::Buffer<f32>,
+    ) -> Result<()>;
+
+    /// A cubic B-spline of the values of an image, and its derivative: `mapped[i] = Σ_k table[k] b_k(v_i)` with the windows of
+    /// [`pair_histogram`](Self::pair_histogram), and `derivative[i] = Σ_k table[k] b_k′(v_i)`, zero where `v_i` is held at the ends of
+    /// the range.
+    ///
+    /// # Errors
+    /// Wrong lengths, columns that cannot be.
+    fn map_values(
+        &self,
+        values: &Self::Buffer<f32>,
+        columns: &ParzenBins,
+        table: &[f64],
+        mapped: &mut Self::Buffer<f32>,
         derivative: &mut Self::Buffer<f32>,
     ) -> Result<()>;
 }

@@ -494,6 +494,12 @@ fn similarity(device: &Cuda) {
             d.self_similarity(&a, &b, w, DIMS, &contexts, &mut derivative, &mut energy)?;
             Ok([of_image(d, derivative)?, of_numbers(d, energy)?].concat())
         });
+        run_out(device, "map_values", |d| {
+            let (a, mut mapped, mut derivative) = (d.upload(&a)?, d.alloc(n)?, d.alloc(n)?);
+            let table = vec![0.5; COLUMNS.count];
+            d.map_values(&a, &COLUMNS, &table, &mut mapped, &mut derivative)?;
+            Ok([of_image(d, mapped)?, of_image(d, derivative)?].concat())
+        });
         run_out(device, "pair_histogram", |d| {
             let (a, b) = (d.upload(&a)?, d.upload(&b)?);
             let weights = weighted.then(|| d.upload(&vec![0.5; n])).transpose()?;

@@ -461,6 +461,64 @@ pub(crate) fn derivatives<D: Device>(device: &D) {
     assert_close("large table", &found, &expected, 5e-3);
 }
 
+fn found_map<D: Device>(
+    device: &D,
+    values: &[f64],
+    columns: &ParzenBins,
+    table: &[f64],
+) -> [Vec<f32>; 2] {
+    let [mut mapped, mut derivative] = [0, 1].map(|_| device.alloc(values.len()).unwrap());
+    let values = upload(device, values);
+    device.map_values(&values, columns, table, &mut mapped, &mut derivative).unwrap();
+    [mapped, derivative].map(|b| device.into_host(b).unwrap())
+}
+
+/// Splines of values, and their derivatives, against the sum over all windows.
+pub(crate) fn maps<D: Device>(device: &D) {
+    let large = ParzenBins { low: -7.0, high: -1.0, count: 30_000 };
+    for (dims, columns) in SIZES.iter().flat_map(|&d| COLUMNS.iter().map(move |c| (d, c))) {
+        check_map(device, dims, columns);
+    }
+    check_map(device, [37, 23, 11], &large);
+    // Values beyond the ends have the values of the ends.
+    let columns = ParzenBins { low: 0.0, high: 10.0, count: 15 };
+    let table: Vec<f64> = (0..15).map(|k| f64::from(k - 2)).collect();
+    let [mapped, derivative] =
+        found_map(device, &[-1e30, 1e30, -0.001, 10.001, 5.0], &columns, &table);
+    let close = |found: f32, expected: f32| (found - expected).abs() < 1e-5;
+    let expected = [0.0, 10.0, 0.0, 10.0, 5.0];
+    assert!(mapped.iter().zip(expected).all(|(&f, e)| close(f, e)), "{mapped:?}");
+    assert!(derivative[..4] == [0.0; 4] && close(derivative[4], 1.0), "{derivative:?}");
+}
+
+fn check_map<D: Device>(device: &D, dims: Dims, columns: &ParzenBins) {
+    let [_, values] = images(dims);
+    let table = table(&Binning { low: 0.0, high: 1.0, bins: 1 }, columns);
+    let expected = |i: usize| {
+        let (u, within) = place(columns, values[i]);
+        let first = u as usize - 1;
+        let near = table.iter().enumerate().skip(first).take(4);
+        let [mut value, mut derivative] = [0.0; 2];
+        for (k, t) in near {
+            let (of_value, of_derivative) = spline(u - k as f64);
+            value += t * of_value;
+            derivative += t * of_derivative;
+        }
+        [value, if within { derivative * f64::from(columns.per_value()) } else { 0.0 }]
+    };
+    let [mapped, derivative] = found_map(device, &values, columns, &table);
+    let (mut of_value, mut of_derivative) = (Vec::new(), Vec::new());
+    for i in 0..values.len() {
+        let [value, derivative] = expected(i);
+        of_value.push(value);
+        of_derivative.push(derivative);
+    }
+    let off = 3e-5 * f64::from(columns.per_value()).max(1.0);
+    assert_close(&format!("map {dims:?} {columns:?}"), &mapped, &of_value, off);
+    let name = format!("derivative of a map {dims:?} {columns:?}");
+    assert_close(&name, &derivative, &of_derivative, off * f64::from(columns.per_value()).max(1.0));
+}
+
 /// A function of the histogram and its derivative: that of a table is the sum of the entries times it.
 pub(crate) fn histogram_derivative<D: Device>(device: &D) {
     let dims = [37, 23, 11];
@@ -586,6 +644,13 @@ pub(crate) fn errors<D: Device>(device: &D) {
             .is_err()
     };
     assert!(!derivatives(24, 32) && derivatives(23, 32) && derivatives(24, 31));
+    let map = |mapped: usize, derivative: usize, entries: usize, columns: &ParzenBins| {
+        let (mut mapped, mut derivative) = (image(mapped), image(derivative));
+        let table = vec![0.0; entries];
+        device.map_values(&f, columns, &table, &mut mapped, &mut derivative).is_err()
+    };
+    assert!(!map(24, 24, 8, &columns) && map(23, 24, 8, &columns) && map(24, 25, 8, &columns));
+    assert!(map(24, 24, 9, &columns) && map(24, 24, 5, &ParzenBins { count: 5, ..columns }));
 }
 
 pub(crate) fn bits<D: Device>(device: &D) -> Results {
@@ -619,6 +684,9 @@ pub(crate) fn bits_of_pairs<D: Device>(device: &D) -> Results {
                 let table = table(rows, columns);
                 let derivatives = found_derivatives(device, [&f, &m], w, rows, columns, &table);
                 results.push((format!("derivatives {name}"), derivatives));
+                let [mapped, derivatives] = found_map(device, &m, columns, &table[..columns.count]);
+                results.push((format!("map {name}"), mapped));
+                results.push((format!("derivatives of the map {name}"), derivatives));
             }
         }
     }

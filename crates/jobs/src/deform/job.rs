@@ -177,7 +177,7 @@ impl Job {
         let similarity = given.named().map(|_| given.similarity()).transpose()?;
         // Options that the one does not take decide for the other.
         let of_two_kinds = match similarity {
-            None => ways(&Similarity::MIND).ok(),
+            None => ways(&Similarity::MAPPED).ok(),
             Some(_) => None,
         };
         let preparation = self.method.preparation()?;
@@ -293,7 +293,7 @@ impl Ask {
     /// How images that are compared by a similarity are matched from an affine map on.
     fn matching(&self, similarity: &Similarity, start: &Affine) -> &Matching {
         let of_two_kinds = self.of_two_kinds.as_ref();
-        let ways = of_two_kinds.filter(|_| *similarity == Similarity::MIND);
+        let ways = of_two_kinds.filter(|_| *similarity == Similarity::MAPPED);
         ways.unwrap_or(&self.matching).from(start)
     }
 }

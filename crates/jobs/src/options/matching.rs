@@ -14,7 +14,7 @@ use voxalign_register::similarity::Similarity;
 pub struct OfDeformations;
 
 impl UseOf<Similarity> for OfDeformations {
-    const AUTO: &'static str = "By the images: lncc where within tissue bright is bright in both, mind where it is not. Populations and anatomies take lncc";
+    const AUTO: &'static str = "By the images: lncc where within tissue bright is bright in both, mapped where it is not. Populations and anatomies take lncc";
 
     fn serves(kind: &Similarity) -> bool {
         kind.has_energy()
@@ -95,7 +95,7 @@ impl MatchingOptions {
     /// decide.
     pub(crate) fn named(&self) -> Option<Similarity> {
         let of_parameter = || {
-            let suited = [Similarity::LNCC, Similarity::MIND];
+            let suited = [Similarity::LNCC, Similarity::MAPPED];
             suited.into_iter().find(|s| s.parameters().iter().any(|p| self.similarity.has(p.name)))
         };
         self.similarity.kind().or_else(of_parameter)

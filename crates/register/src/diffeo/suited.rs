@@ -11,7 +11,7 @@ const ONE_KIND: f64 = 0.86;
 /// A similarity, and what speaks for it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Suited {
-    /// Local correlation for images of one kind, neighbourhood descriptors for those of two.
+    /// Local correlation for images of one kind, neighbourhood descriptors with mapped intensities for those of two.
     pub similarity: Similarity,
     /// How the intensities go together within tissue; none where hardly any tissue overlaps, or nothing was seen of the images.
     pub relation: Option<Relation>,
@@ -23,7 +23,7 @@ impl Suited {
     pub fn new(seen: Option<&Seen>, map: &Affine) -> Self {
         let relation = seen.and_then(|seen| seen.relation(map));
         let is_one = relation.is_none_or(|relation| relation.linearity() >= ONE_KIND);
-        Self { similarity: if is_one { Similarity::LNCC } else { Similarity::MIND }, relation }
+        Self { similarity: if is_one { Similarity::LNCC } else { Similarity::MAPPED }, relation }
     }
 
     /// Whether a similarity is for images of one kind, and these are of two.
@@ -31,7 +31,7 @@ impl Suited {
     pub fn is_against(&self, similarity: &Similarity) -> bool {
         let of_one_kind =
             matches!(similarity, Similarity::Lncc(_) | Similarity::Ncc(_) | Similarity::Ssd(_));
-        of_one_kind && matches!(self.similarity, Similarity::Mind(_))
+        of_one_kind && matches!(self.similarity, Similarity::Mapped(_))
     }
 
     /// Why, in words.
@@ -43,7 +43,7 @@ impl Suited {
         let (part, kinds) = (
             100.0 * relation.linearity(),
             match self.similarity {
-                Similarity::Mind(_) => "two kinds",
+                Similarity::Mapped(_) => "two kinds",
                 _ => "one kind",
             },
         );

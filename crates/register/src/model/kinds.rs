@@ -247,8 +247,10 @@ impl Matching {
     /// which follow what only one of them shows less.
     #[must_use]
     pub fn suiting(model: DeformModel, similarity: &Similarity) -> Self {
-        let two_kinds =
-            matches!(similarity, Similarity::Mind(_) | Similarity::Mi(_) | Similarity::Nmi(_));
+        let two_kinds = matches!(
+            similarity,
+            Similarity::Mapped(_) | Similarity::Mind(_) | Similarity::Mi(_) | Similarity::Nmi(_)
+        );
         let mut matching = Self::of(model);
         if let (true, SolverKind::Gaussian(gaussian)) = (two_kinds, &mut matching.solver) {
             gaussian.sigma = BETWEEN_KINDS;

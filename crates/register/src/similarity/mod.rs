@@ -27,6 +27,7 @@ mod energy;
 mod information;
 mod joint;
 mod lncc;
+mod mapped;
 mod mind;
 mod mutual_information;
 mod ncc;
@@ -42,6 +43,7 @@ pub use cr::{Cr, correlation_ratio};
 pub use energy::{Energies, PendingEnergies, PendingEnergy};
 pub use information::entropies;
 pub use lncc::Lncc;
+pub use mapped::Mapped;
 pub use mind::Mind;
 pub use mutual_information::{Mi, Nmi, mutual_information, normalised_mutual_information};
 pub use ncc::{Ncc, cross_correlation};
@@ -173,6 +175,8 @@ pub enum Similarity {
     Ncc(Ncc),
     /// Local normalised cross correlation.
     Lncc(Lncc),
+    /// Neighbourhood descriptors, and local correlation of mapped intensities: different modalities.
+    Mapped(Mapped),
     /// Modality-independent neighbourhood descriptors: different modalities.
     Mind(Mind),
     /// Mean squared difference: same modality and same intensity scale.

@@ -224,8 +224,14 @@ fn many_iterations_do_not_run_away() {
     let fixed = noisy(warped(&head, &truth), 1, &|v| v);
     let moving = noisy(head, 2, &other_kind);
     for model in [DeformModel::GREEDY, DeformModel::SYMMETRIC, DeformModel::LDDMM] {
-        let all =
-            [Similarity::MI, Similarity::NMI, Similarity::LNCC, Similarity::MIND, Similarity::SSD];
+        let all = [
+            Similarity::MI,
+            Similarity::NMI,
+            Similarity::LNCC,
+            Similarity::MAPPED,
+            Similarity::MIND,
+            Similarity::SSD,
+        ];
         for similarity in all {
             let name = similarity.name();
             let of_paths = model == DeformModel::LDDMM;

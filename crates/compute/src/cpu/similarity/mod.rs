@@ -12,8 +12,8 @@ use crate::device::DeviceBuffer;
 use crate::error::{Result, check_len};
 use crate::ops::histogram::{Binning, ParzenBins};
 use crate::ops::similarity::{
-    Contexts, Lengths, Similarity, check_local_correlation, check_pair, check_self_similarity,
-    largest_weight, total_weight,
+    Contexts, Lengths, Similarity, check_local_correlation, check_map, check_pair,
+    check_self_similarity, largest_weight, total_weight,
 };
 use voxalign_image::memory::collected;
 
@@ -129,6 +129,21 @@ impl Similarity for Cpu {
         let table: Vec<f32> = collected(table.iter().map(|&v| v as f32))?;
         let pair = pair::Pair::new(fixed, moving, weights, rows, columns);
         pair::derivatives(self, &pair, &table, derivative.as_mut_slice());
+        Ok(())
+    }
+
+    fn map_values(
+        &self,
+        values: &CpuBuffer<f32>,
+        columns: &ParzenBins,
+        table: &[f64],
+        mapped: &mut CpuBuffer<f32>,
+        derivative: &mut CpuBuffer<f32>,
+    ) -> Result<()> {
+        check_map([values.len(), mapped.len(), derivative.len()], columns, table.len())?;
+        let table: Vec<f32> = collected(table.iter().map(|&v| v as f32))?;
+        let out = [mapped.as_mut_slice(), derivative.as_mut_slice()];
+        pair::map(self, values.as_slice(), columns, &table, out);
         Ok(())
     }
 }

@@ -199,3 +199,48 @@ kernel! {
         }
     }
 }
+
+/// Writes a spline of values, whose coefficients are in `table`, and its derivative.
+pub(super) fn map(
+    cpu: &Cpu,
+    values: &[f32],
+    columns: &ParzenBins,
+    table: &[f32],
+    out: [&mut [f32]; 2],
+) {
+    let columns = Columns::new(columns);
+    cpu.chunks_mut_of(out, TASK, |task, out| {
+        spline_of_chunk(cpu.simd(), &columns, values, table, task * TASK, out);
+    });
+}
+
+kernel! {
+    /// The spline and its derivative from voxel `first` on.
+    fn spline_of_chunk<V>(
+        v,
+        columns: &Columns,
+        values: &[f32],
+        table: &[f32],
+        first: usize,
+        out: [&mut [f32]; 2],
+    ) {
+        let [mapped, derivatives] = out;
+        let chunks = mapped.chunks_mut(LANES).zip(derivatives.chunks_mut(LANES));
+        for (i, (mapped, derivatives)) in chunks.enumerate() {
+            let (column, t, within) = place(v, columns, v.load(&sixteen(values, first + i * LANES)));
+            let (b, d) = (weights(v, t), window_derivatives(v, t));
+            let (mut value, mut derivative) = (v.splat(0.0), v.splat(0.0));
+            for k in 0..4 {
+                let coefficient = v.gather(&table[k..], column);
+                value = v.add(value, v.mul(coefficient, b[k]));
+                derivative = v.add(derivative, v.mul(coefficient, d[k]));
+            }
+            let derivative = v.mul(derivative, v.splat(columns.per_value));
+            let (mut of_values, mut of_derivatives) = ([0.0; LANES], [0.0; LANES]);
+            v.store(value, &mut of_values);
+            v.store(v.select(within, derivative, v.splat(0.0)), &mut of_derivatives);
+            mapped.copy_from_slice(&of_values[..mapped.len()]);
+            derivatives.copy_from_slice(&of_derivatives[..derivatives.len()]);
+        }
+    }
+}

@@ -10,8 +10,8 @@ use crate::device::DeviceBuffer;
 use crate::error::{Result, check_len};
 use crate::ops::histogram::{Binning, ParzenBins};
 use crate::ops::similarity::{
-    Contexts, Lengths, Similarity, check_local_correlation, check_pair, check_self_similarity,
-    largest_weight, total_weight,
+    Contexts, Lengths, Similarity, check_local_correlation, check_map, check_pair,
+    check_self_similarity, largest_weight, total_weight,
 };
 use correlation::Derivatives;
 #[cfg(test)]
@@ -111,5 +111,17 @@ impl Similarity for Cuda {
         check_pair(lengths, rows, columns, Some(table.len()))?;
         let pair = pair::Pair { fixed, moving, weights, rows, columns };
         pair::derivatives(self, &pair, table, derivative)
+    }
+
+    fn map_values(
+        &self,
+        values: &CudaBuffer<f32>,
+        columns: &ParzenBins,
+        table: &[f64],
+        mapped: &mut CudaBuffer<f32>,
+        derivative: &mut CudaBuffer<f32>,
+    ) -> Result<()> {
+        check_map([values.len(), mapped.len(), derivative.len()], columns, table.len())?;
+        pair::map(self, values, columns, table, [mapped, derivative])
     }
 }

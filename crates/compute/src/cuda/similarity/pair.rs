@@ -11,6 +11,8 @@ kernels! { PAIR = "similarity/pair.cu";
         columns: Columns, scale: f32, here_entries: u32, counts: &mut [u64]);
     fn pair_derivatives[THREADS](fixed: &[f32], moving: &[f32], weights: &[f32], n: u64, rows: Rows,
         columns: Columns, here_entries: u32, table: &[f32], out: &mut [f32]);
+    fn map_values[THREADS](values: &[f32], n: u64, columns: Columns, here_entries: u32, table: &[f32],
+        mapped: &mut [f32], derivative: &mut [f32]);
 }
 
 const THREADS: u32 = 512;
@@ -119,6 +121,37 @@ pub(super) fn derivatives(
             Columns::new(pair.columns),
             here as u32,
             &table,
+            derivative,
+        )
+    }
+}
+
+/// Writes a spline of values, whose coefficients are in `table`, and its derivative.
+pub(super) fn map(
+    cuda: &Cuda,
+    values: &CudaBuffer<f32>,
+    columns: &ParzenBins,
+    table: &[f64],
+    [mapped, derivative]: [&mut CudaBuffer<f32>; 2],
+) -> Result<()> {
+    let (n, bytes) = (values.len(), columns.count * size_of::<f32>());
+    let here = if bytes <= MOST_SHARED { columns.count } else { 0 };
+    let table: Vec<f32> = table.iter().map(|&v| v as f32).collect();
+    let table = cuda.upload(&table)?;
+    let blocks = n.div_ceil(4 * THREADS as usize).clamp(1, 3 * cuda.multiprocessors());
+    let shape = Shape::blocks(blocks, THREADS).with_shared(here * size_of::<f32>());
+    // SAFETY: the kernel reads and writes the voxels of the images, and reads entries of the table whose
+    // columns it keeps below their number.
+    unsafe {
+        PAIR.map_values(
+            cuda,
+            shape,
+            values,
+            n as u64,
+            Columns::new(columns),
+            here as u32,
+            &table,
+            mapped,
             derivative,
         )
     }

@@ -16,7 +16,7 @@ pub struct Gaussian {
         unit = "VOX",
         above = 0.0,
         what = "number of voxels",
-        says = "1.732; for pairs of images that are compared by mind, mi or nmi 3"
+        says = "1.732; for pairs of images that are compared by mapped, mind, mi or nmi 3"
     )]
     pub sigma: f64,
 }

@@ -21,6 +21,7 @@ pub(super) fn run(cuda: &Cuda, grids: &Grids) {
     stencil(cuda, grids);
     fourier(cuda, grids);
     similarity(cuda, grids);
+    maps(cuda, grids);
     counts(cuda, grids);
     fields::elastic(cuda, grids);
     fields::flow(cuda, grids);
@@ -321,6 +322,22 @@ fn similarity(cuda: &Cuda, grids: &Grids) {
         )?;
         Ok(Made { is_local: false, ..Made::of(derivative, 1) })
     });
+}
+
+/// Splines of values.
+fn maps(cuda: &Cuda, grids: &Grids) {
+    let columns = ParzenBins { low: -0.5, high: 0.5, count: 20 };
+    let table: Vec<f64> = (0..20).map(|i| (f64::from(i) * 0.37).sin()).collect();
+    for which in 0..2 {
+        same_everywhere(cuda, grids.scalar, "splines of values", ROUNDING, |scene| {
+            let values = scene.image(1, 18, 1.0)?;
+            let [mut mapped, mut derivative] =
+                [scene.cuda.alloc(scene.n())?, scene.cuda.alloc(scene.n())?];
+            scene.cuda.map_values(&values, &columns, &table, &mut mapped, &mut derivative)?;
+            let made = if which == 0 { mapped } else { derivative };
+            Ok(Made { is_local: false, ..Made::of(made, 1) })
+        });
+    }
 }
 
 /// Counts of values.
