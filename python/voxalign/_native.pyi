@@ -730,7 +730,7 @@ def deform(
     time_steps: int | None = None,
     lddmm_sigma: Value | None = None,
     path_storage: Literal["full", "half", "checkpoints"] | None = None,
-    similarity: Literal["auto", "mi", "nmi", "lncc", "mind", "ssd"] | None = None,
+    similarity: Literal["auto", "mi", "nmi", "lncc", "mapped", "mind", "ssd"] | None = None,
     bins: int | None = None,
     radius: Value | None = None,
     patch_radius: Value | None = None,
@@ -798,7 +798,7 @@ def deform(
     time_steps: int | None = None,
     lddmm_sigma: Value | None = None,
     path_storage: Literal["full", "half", "checkpoints"] | None = None,
-    similarity: Literal["auto", "mi", "nmi", "lncc", "mind", "ssd"] | None = None,
+    similarity: Literal["auto", "mi", "nmi", "lncc", "mapped", "mind", "ssd"] | None = None,
     bins: int | None = None,
     radius: Value | None = None,
     patch_radius: Value | None = None,
@@ -879,16 +879,16 @@ def deform(
         The similarity has the weight 1 / sigma^2 relative to the length of the path; for lddmm [default: 0.1]
     path_storage : Literal["full", "half", "checkpoints"] | None
         How the path over time is stored; half precision changes the last digits of the result; for lddmm [default: full]
-    similarity : Literal["auto", "mi", "nmi", "lncc", "mind", "ssd"] | None
+    similarity : Literal["auto", "mi", "nmi", "lncc", "mapped", "mind", "ssd"] | None
         Similarity measure [default: auto]
     bins : int | None
         Histogram bins; for mi, nmi [default: mi: 64; nmi: 32]
     radius : Value | None
-        Radius of the windows, voxels at the current scale; for lncc [default: 2]
+        Radius of the windows, voxels at the current scale; for lncc, mapped [default: 2]
     patch_radius : Value | None
-        Radius of the patches, voxels at the current scale; for mind [default: 1]
+        Radius of the patches, voxels at the current scale; for mapped, mind [default: 1]
     patch_distance : Value | None
-        Distance from a voxel to the patches around it that are compared, voxels at the current scale; for mind [default: 1]
+        Distance from a voxel to the patches around it that are compared, voxels at the current scale; for mapped, mind [default: 1]
     solver : Literal["fft", "sor", "cg", "hybrid", "gaussian"] | None
         How forces are smoothed into velocities: by inverting the elastic operator `-alpha Laplacian - beta grad div + gamma`, or by a Gaussian [default: gaussian, and fft for lddmm]
     alpha : Value | None
@@ -904,7 +904,7 @@ def deform(
     solver_tolerance : Value | None
         Relative residual at which iterations stop; for sor, cg [default: 0.001]
     sigma : Value | None
-        Standard deviation of the Gaussian, voxels at the current scale; for gaussian [default: 1.732; for pairs of images that are compared by mind, mi or nmi 3]
+        Standard deviation of the Gaussian, voxels at the current scale; for gaussian [default: 1.732; for pairs of images that are compared by mapped, mind, mi or nmi 3]
     schedule : Value | None
         Scales and their maximum numbers of iterations, coarse to fine: `2x100` is at most 100 iterations at twice the voxel size [default: 4x100,2x100,1x50; for an atlas 4x50,2x50,1x25]
     convergence : Value | None
@@ -928,7 +928,7 @@ def deform(
     landmarks : Value | None
         Corresponding points of the fixed and of the moving image that drive the deformation together with the images: CSV with columns x,y,z (world coordinates, mm), or a list of 3D Slicer, elastix, ANTs or MNI, the same number of points in the same order. A column `weight` in the first CSV gives the weight of each pair (0: measured only)
     landmark_weight : Value | None
-        Weight of the landmarks, 1/mm²: the mean squared distance times this is added to the energy of the images. A larger weight brings them closer together, and the images count less around them [default: mi, nmi: 0.001; lncc, mind: 0.0003; ssd: 0.000003]
+        Weight of the landmarks, 1/mm²: the mean squared distance times this is added to the energy of the images. A larger weight brings them closer together, and the images count less around them [default: mi, nmi: 0.001; lncc, mapped, mind: 0.0003; ssd: 0.000003]
     point_convention : Literal["ras", "lps"] | None
         World coordinates of points whose file does not state them [default: ras; of ANTs' CSV lps]
     fixed_mask : ImageLike | None
@@ -1010,7 +1010,7 @@ def elastic(
     affine: Value | None = None,
     init: Value | None = None,
     slice: PathLike | Sequence[Any] | None = None,
-    similarity: Literal["mi", "nmi", "lncc", "mind", "ssd"] | None = None,
+    similarity: Literal["mi", "nmi", "lncc", "mapped", "mind", "ssd"] | None = None,
     bins: int | None = None,
     radius: Value | None = None,
     patch_radius: Value | None = None,
@@ -1081,7 +1081,7 @@ def elastic(
     affine: Value | None = None,
     init: Value | None = None,
     slice: PathLike | Sequence[Any] | None = None,
-    similarity: Literal["mi", "nmi", "lncc", "mind", "ssd"] | None = None,
+    similarity: Literal["mi", "nmi", "lncc", "mapped", "mind", "ssd"] | None = None,
     bins: int | None = None,
     radius: Value | None = None,
     patch_radius: Value | None = None,
@@ -1159,16 +1159,16 @@ def elastic(
         Start of the initial affine registration, as for `voxalign affine` [default: moments]
     slice : PathLike | Sequence[Any] | None
         Further slices, where the fixed image is a slice too: a volume is brought to all of them. A slice is an image of which exactly one dimension is 1, at its place in the world
-    similarity : Literal["mi", "nmi", "lncc", "mind", "ssd"] | None
+    similarity : Literal["mi", "nmi", "lncc", "mapped", "mind", "ssd"] | None
         Similarity measure [default: ssd]
     bins : int | None
         Histogram bins; for mi, nmi [default: mi: 64; nmi: 32]
     radius : Value | None
-        Radius of the windows, voxels at the current scale; for lncc [default: 2]
+        Radius of the windows, voxels at the current scale; for lncc, mapped [default: 2]
     patch_radius : Value | None
-        Radius of the patches, voxels at the current scale; for mind [default: 1]
+        Radius of the patches, voxels at the current scale; for mapped, mind [default: 1]
     patch_distance : Value | None
-        Distance from a voxel to the patches around it that are compared, voxels at the current scale; for mind [default: 1]
+        Distance from a voxel to the patches around it that are compared, voxels at the current scale; for mapped, mind [default: 1]
     histogram_match : bool
         Match the histogram of each moving image to that of its fixed one first [default: false]
     young : Value | None
@@ -1422,9 +1422,9 @@ def anatomy(
     path_storage : Literal["full", "half", "checkpoints"] | None
         How the path over time is stored; half precision changes the last digits of the result; for lddmm [default: full]
     patch_radius : Value | None
-        Radius of the patches, voxels at the current scale; for mind [default: 1]
+        Radius of the patches, voxels at the current scale; for mapped, mind [default: 1]
     patch_distance : Value | None
-        Distance from a voxel to the patches around it that are compared, voxels at the current scale; for mind [default: 1]
+        Distance from a voxel to the patches around it that are compared, voxels at the current scale; for mapped, mind [default: 1]
     solver : Literal["fft", "sor", "cg", "hybrid", "gaussian"] | None
         How forces are smoothed into velocities: by inverting the elastic operator `-alpha Laplacian - beta grad div + gamma`, or by a Gaussian [default: gaussian, and fft for lddmm]
     alpha : Value | None
@@ -1440,7 +1440,7 @@ def anatomy(
     solver_tolerance : Value | None
         Relative residual at which iterations stop; for sor, cg [default: 0.001]
     sigma : Value | None
-        Standard deviation of the Gaussian, voxels at the current scale; for gaussian [default: 1.732; for pairs of images that are compared by mind, mi or nmi 3]
+        Standard deviation of the Gaussian, voxels at the current scale; for gaussian [default: 1.732; for pairs of images that are compared by mapped, mind, mi or nmi 3]
     schedule : Value | None
         Scales and their maximum numbers of iterations, coarse to fine: `2x100` is at most 100 iterations at twice the voxel size [default: 4x100,2x100,1x50; for an atlas 4x50,2x50,1x25]
     convergence : Value | None
@@ -1514,7 +1514,7 @@ def atlas(
     total_sigma: Value | None = None,
     time_steps: int | None = None,
     lddmm_sigma: Value | None = None,
-    similarity: Literal["auto", "mi", "nmi", "lncc", "mind", "ssd"] | None = None,
+    similarity: Literal["auto", "mi", "nmi", "lncc", "mapped", "mind", "ssd"] | None = None,
     bins: int | None = None,
     radius: Value | None = None,
     patch_radius: Value | None = None,
@@ -1572,7 +1572,7 @@ def atlas(
     total_sigma: Value | None = None,
     time_steps: int | None = None,
     lddmm_sigma: Value | None = None,
-    similarity: Literal["auto", "mi", "nmi", "lncc", "mind", "ssd"] | None = None,
+    similarity: Literal["auto", "mi", "nmi", "lncc", "mapped", "mind", "ssd"] | None = None,
     bins: int | None = None,
     radius: Value | None = None,
     patch_radius: Value | None = None,
@@ -1645,16 +1645,16 @@ def atlas(
         Number of time steps of the velocity; for lddmm [default: 10]
     lddmm_sigma : Value | None
         The similarity has the weight 1 / sigma^2 relative to the length of the path; for lddmm [default: 0.1]
-    similarity : Literal["auto", "mi", "nmi", "lncc", "mind", "ssd"] | None
+    similarity : Literal["auto", "mi", "nmi", "lncc", "mapped", "mind", "ssd"] | None
         Similarity measure [default: auto]
     bins : int | None
         Histogram bins; for mi, nmi [default: mi: 64; nmi: 32]
     radius : Value | None
-        Radius of the windows, voxels at the current scale; for lncc [default: 2]
+        Radius of the windows, voxels at the current scale; for lncc, mapped [default: 2]
     patch_radius : Value | None
-        Radius of the patches, voxels at the current scale; for mind [default: 1]
+        Radius of the patches, voxels at the current scale; for mapped, mind [default: 1]
     patch_distance : Value | None
-        Distance from a voxel to the patches around it that are compared, voxels at the current scale; for mind [default: 1]
+        Distance from a voxel to the patches around it that are compared, voxels at the current scale; for mapped, mind [default: 1]
     solver : Literal["fft", "sor", "cg", "hybrid", "gaussian"] | None
         How forces are smoothed into velocities: by inverting the elastic operator `-alpha Laplacian - beta grad div + gamma`, or by a Gaussian [default: gaussian, and fft for lddmm]
     alpha : Value | None
@@ -1670,7 +1670,7 @@ def atlas(
     solver_tolerance : Value | None
         Relative residual at which iterations stop; for sor, cg [default: 0.001]
     sigma : Value | None
-        Standard deviation of the Gaussian, voxels at the current scale; for gaussian [default: 1.732; for pairs of images that are compared by mind, mi or nmi 3]
+        Standard deviation of the Gaussian, voxels at the current scale; for gaussian [default: 1.732; for pairs of images that are compared by mapped, mind, mi or nmi 3]
     schedule : Value | None
         Scales and their maximum numbers of iterations, coarse to fine: `2x100` is at most 100 iterations at twice the voxel size [default: 4x100,2x100,1x50; for an atlas 4x50,2x50,1x25]
     convergence : Value | None
