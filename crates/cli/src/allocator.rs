@@ -16,7 +16,9 @@
 //! `unsafe` is here because the trait asks for it; nothing but the system's allocator is called.
 //!
 //! The C library sets 64 MiB of addresses aside for each new thread. Where the address space is limited, that is what
-//! others need, as for stacks: there all threads allocate from one place.
+//! others need, as for stacks: there all threads allocate from one place. And a stack that cannot grow, or a thread that
+//! lacks what the runtime needs as it begins, is a crash: there the program ends with words before it begins its work
+//! unless the first thread can be started, and makes the stack of the main thread as large as it will be.
 
 use crate::failure::Failure;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -45,14 +47,23 @@ fn layout(reserve: usize) -> Option<Layout> {
 }
 
 impl Allocator {
-    /// Sets memory aside. Where there is none, the program has to do without.
+    /// Sets memory aside. Where there is none, the program has to do without; where too little of a limited address
+    /// space is left to begin, it ends.
     pub fn prepare() {
+        let is_limited = memory::address_space().is_some();
+        if is_limited {
+            if memory::for_threads(1).is_err() {
+                end(memory::needed_by_threads(1));
+            }
+            grow_stack();
+        }
         #[cfg(all(target_os = "linux", target_env = "gnu"))]
         {
-            let settings: &[_] = match memory::address_space() {
-                Some(_) => &[(libc::M_ARENA_MAX, 1)],
+            let settings: &[_] = if is_limited {
+                &[(libc::M_ARENA_MAX, 1)]
+            } else {
                 // The largest number that is taken; what is below is kept for the next request.
-                None => &[(libc::M_MMAP_THRESHOLD, 32 << 20), (libc::M_TRIM_THRESHOLD, i32::MAX)],
+                &[(libc::M_MMAP_THRESHOLD, 32 << 20), (libc::M_TRIM_THRESHOLD, i32::MAX)]
             };
             for &(which, value) in settings {
                 // SAFETY: it sets a number of the allocator, and no other thread has been started.
@@ -65,6 +76,13 @@ impl Allocator {
             reserve.store(unsafe { System.alloc(layout) }, Ordering::Release);
         }
     }
+}
+
+/// Makes the stack of this thread a megabyte long. The system lengthens that of the main thread as it is touched, and
+/// ends the program where no addresses are left for that.
+#[inline(never)]
+fn grow_stack() {
+    std::hint::black_box(&mut [0u8; 1 << 20]);
 }
 
 /// Gives a reserve back to the system.

@@ -129,6 +129,21 @@ fn what_fits_a_limit_fits_every_larger_one() {
     }
 }
 
+/// What the program needs as it begins, such as a longer stack and the thread that waits for interrupts, is there or
+/// is asked for with words: a limit at which it would crash is some pages wide.
+#[test]
+fn no_limit_is_a_crash_at_the_start() {
+    let place = Place::new();
+    place.pair();
+    let first = start(&place);
+    let line = "apply -i moving.nii.gz -r fixed.nii.gz -o out.nii.gz --threads 2";
+    for kib in (first - 1000..first + 7000).step_by(16) {
+        let run = limited(&place, kib, line);
+        assert_eq!(run.code, 2, "{kib} KiB: {}", run.err);
+        assert!(run.err.contains("memory"), "{kib} KiB: {}", run.err);
+    }
+}
+
 #[test]
 fn an_atlas_says_what_it_lacks() {
     let place = Place::new();
