@@ -99,7 +99,7 @@ macro_rules! each {
                 local_correlation_derivative many_rows histogram derivatives histogram_derivative
                 outside_the_range maps errors
             ] [bits bits_of_pairs];
-            contexts [matches background alike derivative errors] [bits];
+            contexts [matches of_both background alike derivative errors] [bits];
             weights [samples similarities masks] [bits_of_masks bits_of_derivatives];
             histogram [
                 samples_are_grouped values_are_counted binned_sums_match gradients_match

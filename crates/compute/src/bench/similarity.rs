@@ -50,6 +50,14 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
         let (derivative, energy) = (&mut derivative, &mut energy);
         device.self_similarity(&fixed, &moving, None, dims, &contexts, derivative, energy)
     })?;
+    let mut other = device.alloc(n)?;
+    bench.measure("similarity", "self-similarity contexts, radius 1, of both", 16 * n, || {
+        let (derivative, other, energy) = (&mut derivative, &mut other, &mut energy);
+        device.self_similarity_of_both(
+            &fixed, &moving, None, dims, &contexts, derivative, other, energy,
+        )
+    })?;
+    drop(other);
     let range = device
         .reduce(&[&fixed, &moving], &[0, 1].map(Reduction::Min))?
         .into_iter()

@@ -494,6 +494,15 @@ fn similarity(device: &Cuda) {
             d.self_similarity(&a, &b, w, DIMS, &contexts, &mut derivative, &mut energy)?;
             Ok([of_image(d, derivative)?, of_numbers(d, energy)?].concat())
         });
+        run_out(device, "self_similarity_of_both", |d| {
+            let (a, b) = (d.upload(&a)?, d.upload(&b)?);
+            let weights = weighted.then(|| d.upload(&vec![0.5; n])).transpose()?;
+            let (mut in_a, mut in_b, mut energy) = (d.alloc(n)?, d.alloc(n)?, d.alloc(1)?);
+            let contexts = Contexts { radius: 1, distance: 1, noise: 1e-3 };
+            let (w, out) = (weights.as_ref(), &mut energy);
+            d.self_similarity_of_both(&a, &b, w, DIMS, &contexts, &mut in_a, &mut in_b, out)?;
+            Ok([of_image(d, in_a)?, of_image(d, in_b)?, of_numbers(d, energy)?].concat())
+        });
         run_out(device, "map_values", |d| {
             let (a, mut mapped, mut derivative) = (d.upload(&a)?, d.alloc(n)?, d.alloc(n)?);
             let table = vec![0.5; COLUMNS.count];

@@ -184,6 +184,42 @@ pub(crate) fn matches<D: Device>(device: &D) {
     }
 }
 
+/// The derivatives in both images are those of two calls, to the bit, and so is the energy.
+pub(crate) fn of_both<D: Device>(device: &D) {
+    for dims in SIZES.into_iter().chain([[70, 40, 12]]) {
+        let [f, m] = calibrated(dims);
+        let weights = weights(dims);
+        for of in [[1, 1], [2, 1], [1, 2]].map(shape) {
+            for w in [None, Some(&weights[..])] {
+                let name = format!("{dims:?} {of:?} {}", w.is_some());
+                let both = found_of_both(device, [&f, &m], w, dims, &of);
+                let (energy, in_m) = found(device, [&f, &m], w, dims, &of);
+                let (exchanged, in_f) = found(device, [&m, &f], w, dims, &of);
+                assert_eq!(energy, exchanged, "{name}: the order of the images counts");
+                assert!(both == (energy, in_f, in_m), "{name}: both at once is something else");
+            }
+        }
+    }
+}
+
+/// The energy, and the derivatives in both images.
+fn found_of_both<D: Device>(
+    device: &D,
+    images: [&[f64]; 2],
+    w: Option<&[f64]>,
+    dims: Dims,
+    of: &Contexts,
+) -> (f64, Vec<f32>, Vec<f32>) {
+    let [first, second] = images.map(|image| upload(device, image));
+    let w = w.map(|w| upload(device, w));
+    let [mut a, mut b] = [0; 2].map(|_| device.upload(&vec![7f32; len(dims)]).unwrap());
+    let mut energy = device.alloc(1).unwrap();
+    let (w, out) = (w.as_ref(), &mut energy);
+    device.self_similarity_of_both(&first, &second, w, dims, of, &mut a, &mut b, out).unwrap();
+    let energy = device.into_host(energy).unwrap()[0];
+    (energy, device.into_host(a).unwrap(), device.into_host(b).unwrap())
+}
+
 /// Images of which most is background, of a value of its own in each, where nothing is computed on the host.
 pub(crate) fn background<D: Device>(device: &D) {
     for dims in [[70, 15, 12], [130, 14, 1]] {
@@ -262,6 +298,12 @@ pub(crate) fn errors<D: Device>(device: &D) {
     for [radius, distance] in [[1, 0], [MOST_CONTEXT + 1, 1], [1, MOST_CONTEXT + 1]] {
         assert!(fails(&f, None, dims, shape([radius, distance]), 24, 1));
     }
+    let both = |lengths: [usize; 2]| {
+        let ([mut a, mut b], mut energy) = (lengths.map(image), device.alloc::<f64>(1).unwrap());
+        let (of, out) = (&usual, &mut energy);
+        device.self_similarity_of_both(&f, &f, None, dims, of, &mut a, &mut b, out).is_err()
+    };
+    assert!(!both([24, 24]) && both([23, 24]) && both([24, 23]));
     // Windows and neighbours that reach beyond the image.
     assert!(!fails(&f, None, dims, shape([MOST_CONTEXT, MOST_CONTEXT]), 24, 1));
 }

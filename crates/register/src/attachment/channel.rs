@@ -78,7 +78,6 @@ impl<D: Device> Attachment<D> for ChannelSimilarity {
     }
 
     fn bytes(&self, grid: &Grid) -> u64 {
-        // Windows and their sums, or shares of voxels in bins.
-        4 * 6 * grid.len() as u64
+        4 * self.similarity.images() * grid.len() as u64
     }
 }

@@ -50,6 +50,11 @@ impl Kind for Mapped {
         true
     }
 
+    fn images(&self) -> u64 {
+        // What it keeps itself when the descriptors are done is less.
+        self.parts().0.images()
+    }
+
     fn energy<D: Device>(
         &self,
         device: &D,

@@ -21,9 +21,20 @@ pub struct Mind {
     pub patch_distance: usize,
 }
 
+impl Mind {
+    fn contexts(&self) -> Contexts {
+        Contexts { radius: self.patch_radius, distance: self.patch_distance, noise: NOISE }
+    }
+}
+
 impl Kind for Mind {
     fn has_energy(&self) -> bool {
         true
+    }
+
+    fn images(&self) -> u64 {
+        // The entries of contexts, and their sums over windows.
+        24
     }
 
     fn energy<D: Device>(
@@ -33,9 +44,7 @@ impl Kind for Mind {
         derivative: &mut D::Buffer<f32>,
     ) -> Result<PendingEnergy> {
         let Images { reference, moved, weights, dims, .. } = images;
-        let (radius, distance) = (self.patch_radius, self.patch_distance);
-        let contexts = Contexts { radius, distance, noise: NOISE };
-        let mut energy = device.alloc::<f64>(1)?;
+        let (contexts, mut energy) = (self.contexts(), device.alloc::<f64>(1)?);
         device.self_similarity(
             reference,
             moved,
@@ -43,6 +52,28 @@ impl Kind for Mind {
             dims,
             &contexts,
             derivative,
+            &mut energy,
+        )?;
+        Ok(PendingEnergy::arriving(device.arriving(&energy)?, 1.0))
+    }
+
+    fn energy_of_both<D: Device>(
+        &self,
+        device: &D,
+        images: Images<'_, D>,
+        derivatives: [&mut D::Buffer<f32>; 2],
+    ) -> Result<PendingEnergy> {
+        let Images { reference, moved, weights, dims, .. } = images;
+        let (contexts, mut energy) = (self.contexts(), device.alloc::<f64>(1)?);
+        let [of_moved, of_reference] = derivatives;
+        device.self_similarity_of_both(
+            moved,
+            reference,
+            weights,
+            dims,
+            &contexts,
+            of_moved,
+            of_reference,
             &mut energy,
         )?;
         Ok(PendingEnergy::arriving(device.arriving(&energy)?, 1.0))

@@ -116,6 +116,12 @@ pub trait Kind: Parameters {
         1.0
     }
 
+    /// The images that it keeps in memory at most beside those that it is given: on a GPU, where these are more than on a CPU.
+    fn images(&self) -> u64 {
+        // Windows and their sums, or shares of voxels in bins.
+        6
+    }
+
     /// The energy of two images; writes its derivative in every value of `moved`. Waits for nothing that it
     /// need not wait for.
     ///
@@ -240,6 +246,12 @@ impl Similarity {
     #[must_use]
     pub fn curvature(&self) -> Option<f64> {
         each_similarity!(self, kind => kind.curvature())
+    }
+
+    /// [`Kind::images`].
+    #[must_use]
+    pub fn images(&self) -> u64 {
+        each_similarity!(self, kind => kind.images())
     }
 
     /// [`Kind::pressure`], kPa.

@@ -5,6 +5,8 @@
 //! `g_k = (h_k − [D_k is the smallest] Σ h − Σ h t / K) / V`. Its sums over windows, `b_k` at `p`, act on the
 //! voxels that are compared there: `2 b_k (I(p + a) − I(p + b))` on the one at `p + a`, and as much against it on that at `p + b`.
 //!
+//! The derivative in the fixed image, where it is asked for too, is that with both images exchanged; what they have in common is made once.
+//!
 //! A task takes some rows and slices, and goes from slice to slice as local correlation does. Neither a sum nor the order in
 //! which a voxel is acted on depends on how the grid is cut into tasks.
 
@@ -77,17 +79,21 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Writes the derivative. Gives the energy.
-pub(super) fn run(cpu: &Cpu, job: &Job<'_>, derivative: &mut [f32]) -> Result<f64> {
-    derivative.fill(0.0);
+/// Writes the derivative in the moving image, and after it that in the fixed one if there are two. Gives the energy.
+pub(super) fn run<const N: usize>(
+    cpu: &Cpu,
+    job: &Job<'_>,
+    mut derivatives: [&mut [f32]; N],
+) -> Result<f64> {
+    derivatives.iter_mut().for_each(|derivative| derivative.fill(0.0));
     if job.pairs.is_empty() {
         return Ok(0.0);
     }
     let images = job.pairs.len() * job.groups();
-    let bytes = [2, 1].map(|of| Slide::bytes(job.dims[2], job.radius[2], of * images));
+    let bytes = [2, N].map(|of| Slide::bytes(job.dims[2], job.radius[2], of * images));
     let reach = [1, 2].map(|a| job.radius[a] + job.distance[a]);
     let cut = Cut { dims: job.dims, reach, cache: CACHE, bytes };
-    let sum = tasks::run(cpu, &cut, [derivative], |task| run_task(cpu.simd(), job, task))?;
+    let sum = tasks::run(cpu, &cut, derivatives, |task| run_task::<N>(cpu.simd(), job, task))?;
     Ok(sum * job.scale)
 }
 
@@ -210,9 +216,10 @@ fn context<V: Vectors>(v: V, sums: &[Lanes], count: usize, noise: f32, g: usize)
     Context { distances, least, t, entries, over }
 }
 
-/// The derivative of the energy in each distance of a row where it is lit, given the distances of both images; gives the energy.
+/// The derivatives of the energy in each distance of a row where it is lit, those of the moving image and after them those of the fixed one
+/// if there are two, given the distances of both; gives the energy.
 #[inline(always)]
-fn coefficients<V: Vectors>(
+fn coefficients<V: Vectors, const N: usize>(
     v: V,
     job: &Job<'_>,
     sums: &[Lanes],
@@ -221,39 +228,65 @@ fn coefficients<V: Vectors>(
     out: &mut [Lanes],
 ) -> f64 {
     let count = job.pairs.len();
-    let groups = out.len() / count;
+    let groups = out.len() / (N * count);
     let (of_fixed, of_moving) = sums.split_at(count * groups);
-    let (zero, one, scale) = (v.splat(0.0), v.splat(1.0), v.splat(job.scale as f32));
+    let zero = v.splat(0.0);
     let none = v.splat(NO_DIFFERENCE);
-    let (square, per_entry) = (v.mul(none, none), v.splat(1.0 / count as f32));
+    let square = v.mul(none, none);
     let mut energy = v.splat_wide(0.0);
     for g in lit.0..lit.1 {
         let fixed = context(v, of_fixed, count, job.noise, g);
         let moving = context(v, of_moving, count, job.noise, g);
         let w = load(v, weights, g, 0.0);
-        let (mut size, mut sum, mut sum_t, mut h) = (zero, zero, zero, [zero; MOST]);
+        let (mut size, mut along) = (zero, [zero; MOST]);
         for k in 0..count {
             let difference = v.sub(fixed.entries[k], moving.entries[k]);
             let length = v.sqrt(v.add(v.mul(difference, difference), square));
             size = v.add(size, v.sub(length, none));
-            h[k] = v.mul(v.div(difference, length), moving.entries[k]);
-            sum = v.add(sum, h[k]);
-            sum_t = v.add(sum_t, v.mul(h[k], moving.t[k]));
+            along[k] = v.div(difference, length);
         }
         energy = v.add_wide(energy, v.widen(v.mul(w, size)));
-        let factor = v.mul(v.mul(w, scale), moving.over);
-        let (mean_t, mut left) = (v.mul(sum_t, per_entry), one);
-        for k in 0..count {
-            // The first of those that are the smallest.
-            let is_least = v.select(v.eq(moving.distances[k], moving.least), left, zero);
-            left = v.sub(left, is_least);
-            let g_k = v.sub(v.sub(h[k], v.mul(is_least, sum)), mean_t);
-            v.store(v.mul(factor, g_k), &mut out[k * groups + g]);
+        for (which, out) in out.chunks_exact_mut(count * groups).enumerate() {
+            // In the fixed image the difference has the other sign.
+            let (context, sign) = if which == 0 { (&moving, 1.0) } else { (&fixed, -1.0) };
+            let entry = |k: usize| v.mul(v.mul(along[k], v.splat(sign)), context.entries[k]);
+            derivative(v, job, context, entry, (w, g), out);
         }
     }
     let mut lanes = [0f64; LANES];
     v.store_wide(energy, &mut lanes);
     lanes.into_iter().sum()
+}
+
+/// The derivative in the distances of a context of sixteen voxels in group `g` of a row, given their weights and, without these, the
+/// derivative in each `t`.
+#[inline(always)]
+fn derivative<V: Vectors>(
+    v: V,
+    job: &Job<'_>,
+    of: &Context<V>,
+    in_t: impl Fn(usize) -> V::F,
+    (w, g): (V::F, usize),
+    out: &mut [Lanes],
+) {
+    let (count, zero) = (job.pairs.len(), v.splat(0.0));
+    let groups = out.len() / count;
+    let (mut sum, mut sum_t, mut h) = (zero, zero, [zero; MOST]);
+    for k in 0..count {
+        h[k] = in_t(k);
+        sum = v.add(sum, h[k]);
+        sum_t = v.add(sum_t, v.mul(h[k], of.t[k]));
+    }
+    let factor = v.mul(v.mul(w, v.splat(job.scale as f32)), of.over);
+    let mean_t = v.mul(sum_t, v.splat(1.0 / count as f32));
+    let mut left = v.splat(1.0);
+    for k in 0..count {
+        // The first of those that are the smallest.
+        let is_least = v.select(v.eq(of.distances[k], of.least), left, zero);
+        left = v.sub(left, is_least);
+        let g_k = v.sub(v.sub(h[k], v.mul(is_least, sum)), mean_t);
+        v.store(v.mul(factor, g_k), &mut out[k * groups + g]);
+    }
 }
 
 /// What the windows about a row do to a neighbour of it, where they are lit; `room` is as long as a row with zeros.
@@ -319,7 +352,7 @@ fn lit_of(job: &Job<'_>, image: &[f32], at: [usize; 2], groups: usize) -> Lit {
 }
 
 kernel! {
-    fn run_task<V>(v, job: &Job<'_>, task: &mut Task<'_, 1>) {
+    fn run_task<V, const N: usize>(v, job: &Job<'_>, task: &mut Task<'_, N>) {
         let [nx, ny, nz] = job.dims;
         let ([rx, ry, rz], [_, dy, dz]) = (job.radius, job.distance);
         let count = job.pairs.len();
@@ -331,15 +364,15 @@ kernel! {
         let (voxel_rows, voxel_slices) =
             (about(&centre_rows, ry, ny), about(&centre_slices, rz, nz));
         let groups = job.groups();
-        let (both, one) = ((2 * count, groups), (count, groups));
+        let (both, found) = ((2 * count, groups), (N * count, groups));
         let mut voxels_y = Slide::new(ny, ry, voxel_rows.start, 1, both);
         let mut voxels_z = Slide::new(nz, rz, voxel_slices.start, centre_rows.len(), both);
         let mut voxels_x = Line::new(rx, both);
-        let mut windows_x = Line::new(rx, one);
-        let mut windows_y = Slide::new(ny, ry, centre_rows.start, 1, one);
-        let mut windows_z = Slide::new(nz, rz, centre_slices.start, acting_rows.len(), one);
+        let mut windows_x = Line::new(rx, found);
+        let mut windows_y = Slide::new(ny, ry, centre_rows.start, 1, found);
+        let mut windows_z = Slide::new(nz, rz, centre_slices.start, acting_rows.len(), found);
         let (mut sums, mut sums_of_windows) =
-            (Room::new(2 * count * groups), Room::new(count * groups));
+            (Room::new(2 * count * groups), Room::new(N * count * groups));
         let (mut around, mut room) = (Around::new(job, groups), Room::new(groups));
         let ones = vec![1f32; nx];
         let (mut centre_z, mut acting_z) = (centre_slices.start, acting_slices.start);
@@ -374,7 +407,7 @@ kernel! {
                     voxels_x.sum(v, lit, sums.all_mut());
                     let weights = job.weights.map_or(&ones[..], |w| job.row(w, [y, centre_z]));
                     let out = windows_x.rows(lit);
-                    let energy = coefficients(v, job, sums.all(), weights, lit, out);
+                    let energy = coefficients::<V, N>(v, job, sums.all(), weights, lit, out);
                     if rows.contains(&y) && slices.contains(&centre_z) {
                         task.energy[centre_z - slices.start][y - rows.start] = energy;
                     }
@@ -397,17 +430,20 @@ kernel! {
                             continue;
                         }
                         windows_z.sum(v, acting_z, i, sums_of_windows.all_mut());
-                        around.read(job, job.images[1], [y, acting_z]);
-                        for n in 0..6 {
-                            let at = job.row_of(n, [y, acting_z]).filter(|_| around.is_there[n]);
-                            let Some([to_y, to_z]) = at else { continue };
-                            if !rows.contains(&to_y) || !slices.contains(&to_z) {
-                                continue;
+                        let of_windows = sums_of_windows.all().chunks_exact(count * groups);
+                        for (which, sums) in of_windows.enumerate() {
+                            around.read(job, job.images[1 - which], [y, acting_z]);
+                            for n in 0..6 {
+                                let at = job.row_of(n, [y, acting_z]);
+                                let at = at.filter(|_| around.is_there[n]);
+                                let Some([to_y, to_z]) = at else { continue };
+                                if !rows.contains(&to_y) || !slices.contains(&to_z) {
+                                    continue;
+                                }
+                                let out = &mut task.derivatives[which][to_z - slices.start];
+                                let out = &mut out[(to_y - rows.start) * nx..][..nx];
+                                act(v, job, &around, n, (sums, lit), &mut room, out);
                             }
-                            let out = &mut task.derivatives[0][to_z - slices.start];
-                            let out = &mut out[(to_y - rows.start) * nx..][..nx];
-                            let sums = (sums_of_windows.all(), lit);
-                            act(v, job, &around, n, sums, &mut room, out);
                         }
                     }
                     acting_z += 1;

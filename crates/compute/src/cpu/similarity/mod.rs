@@ -96,7 +96,30 @@ impl Similarity for Cpu {
         let images = [fixed.as_slice(), moving.as_slice()];
         let weights = weights.map(CpuBuffer::as_slice);
         let job = contexts::Job::new(images, weights, dims, contexts, total);
-        energy.as_mut_slice()[0] = contexts::run(self, &job, derivative.as_mut_slice())?;
+        energy.as_mut_slice()[0] = contexts::run(self, &job, [derivative.as_mut_slice()])?;
+        Ok(())
+    }
+
+    fn self_similarity_of_both(
+        &self,
+        first: &CpuBuffer<f32>,
+        second: &CpuBuffer<f32>,
+        weights: Option<&CpuBuffer<f32>>,
+        dims: Dims,
+        contexts: &Contexts,
+        first_derivative: &mut CpuBuffer<f32>,
+        second_derivative: &mut CpuBuffer<f32>,
+        energy: &mut CpuBuffer<f64>,
+    ) -> Result<()> {
+        let lengths = Lengths::of(first, second, weights, Some(&*second_derivative));
+        let n = check_self_similarity(lengths, dims, contexts, energy.len())?;
+        check_len("derivative", n, first_derivative.len())?;
+        let total = total_weight(self, weights, n)?;
+        let images = [first.as_slice(), second.as_slice()];
+        let weights = weights.map(CpuBuffer::as_slice);
+        let job = contexts::Job::new(images, weights, dims, contexts, total);
+        let derivatives = [second_derivative.as_mut_slice(), first_derivative.as_mut_slice()];
+        energy.as_mut_slice()[0] = contexts::run(self, &job, derivatives)?;
         Ok(())
     }
 

@@ -83,6 +83,22 @@ impl Similarity for Cuda {
         contexts::run(self, &job, derivative, energy)
     }
 
+    fn self_similarity_of_both(
+        &self,
+        first: &CudaBuffer<f32>,
+        second: &CudaBuffer<f32>,
+        weights: Option<&CudaBuffer<f32>>,
+        dims: Dims,
+        contexts: &Contexts,
+        first_derivative: &mut CudaBuffer<f32>,
+        second_derivative: &mut CudaBuffer<f32>,
+        energy: &mut CudaBuffer<f64>,
+    ) -> Result<()> {
+        // Both at once would keep the coefficients of both, of twelve images each, for little: what takes time is adding them up.
+        self.self_similarity(second, first, weights, dims, contexts, first_derivative, energy)?;
+        self.self_similarity(first, second, weights, dims, contexts, second_derivative, energy)
+    }
+
     fn pair_histogram(
         &self,
         fixed: &CudaBuffer<f32>,
