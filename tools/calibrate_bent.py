@@ -156,20 +156,21 @@ def run_one(job, args):
 
 
 def run(args):
-    """Runs all, and writes a line for each."""
+    """Runs all, and writes a line for each as soon as those before it are done."""
     jobs = json.loads((args.run / "jobs.json").read_text())
-    with ThreadPoolExecutor(args.workers) as pool:
-        found = list(pool.map(lambda job: run_one(job, args), jobs))
-    plain = {job["pair"]: f for job, f in zip(jobs, found) if job["amount"] == 0 and f[1]}
-    with open(args.keep, "w") as file:
-        for job, (of, map_) in zip(jobs, found):
+    plain = {}
+    with ThreadPoolExecutor(args.workers) as pool, open(args.keep, "w") as file:
+        for job, (of, map_) in zip(jobs, pool.map(lambda job: run_one(job, args), jobs)):
             line = {k: job[k] for k in ("kind", "pair", "way", "amount", "middle")} | of
-            if map_ and job["amount"] and job["pair"] in plain:
+            # That without bending is the first of a pair.
+            if map_ and not job["amount"]:
+                plain[job["pair"]] = of, map_
+            elif map_ and job["pair"] in plain:
                 record, straight = plain[job["pair"]]
                 here, truth = np.array(job["here"]), straight(np.array(job["there"]))
                 distance = lambda points: float(np.linalg.norm(points - truth, axis=1).mean())
                 line |= {"score": distance(map_(here)), "affine": distance(map_(here, False)), "plain_good": record["good"]}
-            file.write(json.dumps(line) + "\n")
+            print(json.dumps(line), file=file, flush=True)
 
 
 def label(r):
