@@ -39,7 +39,7 @@ files! {
     elastic: "elastic/elastic.cu";
     flow: "flow/flow.cu", "flow/force.cu", "flow/force_at.cu", "flow/halves.cu", "flow/norms.cu";
     contexts: "similarity/contexts.cu";
-    similarity: "similarity/correlation.cu", "similarity/means.cu", "similarity/pair.cu";
+    similarity: "similarity/correlation.cu", "similarity/map.cu", "similarity/means.cu", "similarity/pair.cu";
     weights: "similarity/pair.cu";
     histogram: "histogram/samples.cu", "histogram/histogram.cu", "histogram/joint.cu";
     schemes: "histogram/baselines/sums.cu", "histogram/baselines/joint.cu", "histogram/baselines/ungrouped.cu";

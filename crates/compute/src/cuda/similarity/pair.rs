@@ -11,6 +11,9 @@ kernels! { PAIR = "similarity/pair.cu";
         columns: Columns, scale: f32, here_entries: u32, counts: &mut [u64]);
     fn pair_derivatives[THREADS](fixed: &[f32], moving: &[f32], weights: &[f32], n: u64, rows: Rows,
         columns: Columns, here_entries: u32, table: &[f32], out: &mut [f32]);
+}
+
+kernels! { MAP = "similarity/map.cu";
     fn map_values[THREADS](values: &[f32], n: u64, columns: Columns, here_entries: u32, table: &[f32],
         mapped: &mut [f32], derivative: &mut [f32]);
 }
@@ -143,7 +146,7 @@ pub(super) fn map(
     // SAFETY: the kernel reads and writes the voxels of the images, and reads entries of the table whose
     // columns it keeps below their number.
     unsafe {
-        PAIR.map_values(
+        MAP.map_values(
             cuda,
             shape,
             values,
