@@ -78,11 +78,11 @@ impl Allocator {
     }
 }
 
-/// Makes the stack of this thread a megabyte long. The system lengthens that of the main thread as it is touched, and
+/// Makes the stack of this thread half a megabyte long. The system lengthens that of the main thread as it is touched, and
 /// ends the program where no addresses are left for that.
 #[inline(never)]
 fn grow_stack() {
-    std::hint::black_box(&mut [0u8; 1 << 20]);
+    std::hint::black_box(&mut [0u8; 512 << 10]);
 }
 
 /// Gives a reserve back to the system.

@@ -78,6 +78,6 @@ impl<D: Device> Attachment<D> for ChannelSimilarity {
     }
 
     fn bytes(&self, grid: &Grid) -> u64 {
-        4 * self.similarity.images() * grid.len() as u64
+        4 * self.similarity.temporaries() * grid.len() as u64
     }
 }

@@ -50,9 +50,9 @@ impl Kind for Mapped {
         true
     }
 
-    fn images(&self) -> u64 {
+    fn temporaries(&self) -> u64 {
         // What it keeps itself when the descriptors are done is less.
-        self.parts().0.images()
+        self.parts().0.temporaries()
     }
 
     fn energy<D: Device>(

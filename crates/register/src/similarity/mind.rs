@@ -32,7 +32,7 @@ impl Kind for Mind {
         true
     }
 
-    fn images(&self) -> u64 {
+    fn temporaries(&self) -> u64 {
         // The entries of contexts, and their sums over windows.
         24
     }

@@ -117,7 +117,7 @@ pub trait Kind: Parameters {
     }
 
     /// The images that it keeps in memory at most beside those that it is given: on a GPU, where these are more than on a CPU.
-    fn images(&self) -> u64 {
+    fn temporaries(&self) -> u64 {
         // Windows and their sums, or shares of voxels in bins.
         6
     }
@@ -248,10 +248,10 @@ impl Similarity {
         each_similarity!(self, kind => kind.curvature())
     }
 
-    /// [`Kind::images`].
+    /// [`Kind::temporaries`].
     #[must_use]
-    pub fn images(&self) -> u64 {
-        each_similarity!(self, kind => kind.images())
+    pub fn temporaries(&self) -> u64 {
+        each_similarity!(self, kind => kind.temporaries())
     }
 
     /// [`Kind::pressure`], kPa.

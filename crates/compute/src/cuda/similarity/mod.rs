@@ -94,7 +94,7 @@ impl Similarity for Cuda {
         second_derivative: &mut CudaBuffer<f32>,
         energy: &mut CudaBuffer<f64>,
     ) -> Result<()> {
-        // Both at once would keep the coefficients of both, of twelve images each, for little: what takes time is adding them up.
+        // Both at once would keep the coefficients of both, of twelve images each, and their sums.
         self.self_similarity(second, first, weights, dims, contexts, first_derivative, energy)?;
         self.self_similarity(first, second, weights, dims, contexts, second_derivative, energy)
     }
