@@ -145,6 +145,7 @@ impl<D: Device> Setting<'_, D> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::clip::crop;
     use super::*;
     use crate::attachment::images::DeviceImage;
     use crate::diffeo::{Greedy, Intensities, Matching, register_deformable};
@@ -193,6 +194,25 @@ mod tests {
         let (brought, ()) = pair.run_with(&matching.multiscale, &Silent, make).unwrap();
         assert!(brought.forward == listed.forward && brought.inverse == listed.inverse);
         assert!(listed.forward.data().iter().any(|v| v.abs() > 0.1));
+    }
+
+    /// What a slab does not show of a body is not computed on, with a guard of 16 mm.
+    #[test]
+    fn a_body_is_computed_on_around_what_a_slab_of_it_shows() {
+        let device = Cpu::new(Some(1)).unwrap();
+        let body =
+            Volume::from_fn(Grid::axis_aligned([40, 40, 80], [2.0; 3]).unwrap(), |i, j, k| {
+                let out = (i as f32 - 20.0).hypot(j as f32 - 20.0) - 14.0;
+                let tissue = 1.0 + 0.3 * ((i / 4 + j / 4 + k / 4) % 2) as f32;
+                tissue / (1.0 + (2.0 * out).exp())
+            });
+        let slab = IndexBox { start: [0, 0, 30], size: [40, 40, 20] };
+        let slab = crop(&body, &slab).unwrap();
+        for (fixed, moving, along) in [(&body, &slab, 36), (&slab, &body, 20), (&body, &body, 80)] {
+            let input = input(fixed, moving);
+            let pair = PreparedPair::new(&device, &input, Parts::Suiting(&|_| true)).unwrap();
+            assert_eq!(pair.grid().dims(), [40, 40, along]);
+        }
     }
 
     /// A point on a spring: nothing of it is a field. It is at rest after some steps, and tells of each of them.

@@ -1,7 +1,7 @@
 //! The driver of a deformable registration: preparation, optimisation, results.
 
 use super::calibrate::{HistogramMatch, match_histogram_on};
-use super::clip::{Guard, IndexBox, box_of, common_box, crop};
+use super::clip::{Guard, IndexBox, box_of, common_box, crop, in_view};
 use super::input::{ChannelInput, DeformInput, Intensities, Preparation, ShapeInput};
 use super::pair::Prepared;
 use super::part::Part;
@@ -230,7 +230,7 @@ impl<D: Device> Conclusion<D> {
         let mut mended = 0;
         if !settled {
             mended += mend(device, &mut field, grid.dims())?;
-            mended += invert_consistently(device, &mut field, grid.dims(), &mut inverse, ERROR)?;
+            mended += invert_consistently(device, &mut field, grid, &mut inverse, ERROR)?;
         }
         let mut jacobian = device.alloc::<f32>(grid.len())?;
         device.jacobian_determinant(&field, grid.dims(), &mut jacobian)?;
@@ -296,6 +296,7 @@ pub(super) fn clip_boxes<D: Device>(
         for (side, found) in found.iter_mut().enumerate() {
             let [own, other] = [&images[side], &images[1 - side]];
             let one = common_box((&own.0, own.1), (&other.0, other.1), &ways[side], guard)?;
+            let one = in_view(&own.0, one, (&other.0, other.1), &ways[side], guard)?;
             // Moving images of several channels may be on grids of their own.
             let one = if own.0 == *grids[side] { one } else { IndexBox::whole(grids[side]) };
             *found = Some(found.map_or(one, |all| all.with(&one)));

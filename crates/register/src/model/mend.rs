@@ -44,14 +44,14 @@ pub fn mend<D: Device>(device: &D, field: &mut D::Buffer<f32>, dims: Dims) -> Re
     Ok(touched)
 }
 
-/// The largest inverse-consistency error that is usually left as it is, voxels.
+/// The largest inverse-consistency error that is usually left as it is, in smallest voxels.
 pub const ERROR: f64 = 0.4;
 /// The largest inverse-consistency error that a result may have, in smallest voxels.
 pub const LARGEST: f64 = DEFORMATION.largest_inverse_error;
 /// The most rounds of smoothing for consistency.
 pub const REPAIRS: usize = 20;
 
-/// Inverts a field, and where going there and back misses by more than `error` voxels, because
+/// Inverts a field, and where going there and back misses by more than `error` smallest voxels, because
 /// the inverse changes too fast to be interpolated, smooths the field and inverts it again; the
 /// voxels that were touched, summed over the rounds. `inverse` is the start, and gets the inverse.
 ///
@@ -60,11 +60,11 @@ pub const REPAIRS: usize = 20;
 pub fn invert_consistently<D: Device>(
     device: &D,
     field: &mut D::Buffer<f32>,
-    dims: Dims,
+    grid: &Grid,
     inverse: &mut D::Buffer<f32>,
     error: f64,
 ) -> Result<usize> {
-    let n = dims.iter().product::<usize>();
+    let (dims, n, error) = (grid.dims(), grid.len(), error * finest(grid));
     let mut touched = 0;
     for round in 0..=REPAIRS {
         device.invert_field(field, dims, Inversion::default(), inverse)?;
@@ -74,7 +74,7 @@ pub fn invert_consistently<D: Device>(
         let mut off = device.alloc::<f32>(3 * n)?;
         device.compose_fields(inverse, dims, &IDENTITY, field, dims, &mut off)?;
         let mut mask = device.alloc::<f32>(n)?;
-        device.field_lengths(&off, [1.0; 3], &mut mask)?;
+        device.field_lengths(&off, grid.spacing(), &mut mask)?;
         drop(off);
         // Beyond the grid the inverse is not known.
         let inside = stays_inside(device, field, dims)?;
@@ -154,4 +154,57 @@ pub fn widened<D: Device>(
     device.box_mean(mask, dims, [reach; 3], &mut wide)?;
     device.eval_in_place(&x(0).gt(param(0)), &mut wide, &[], &[1e-6], None)?;
     Ok(wide)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use voxalign_compute::Memory;
+    use voxalign_compute::cpu::Cpu;
+    use voxalign_compute::ops::{Elementwise, Flow, Reduce, Resample};
+    use voxalign_image::{Affine, Matrix3, Vector3};
+
+    /// The largest distance, mm, between the beginning and the end of a way by the inverse and back.
+    fn missed(device: &Cpu, grid: &Grid, field: &[f32], inverse: &[f32]) -> f64 {
+        let [field, inverse] = [field, inverse].map(|f| device.upload(f).unwrap());
+        let mut off = device.alloc::<f32>(field.len()).unwrap();
+        let dims = grid.dims();
+        device.compose_fields(&inverse, dims, &IDENTITY, &field, dims, &mut off).unwrap();
+        let (mut lengths, inside) = (device.alloc::<f32>(grid.len()).unwrap(), {
+            stays_inside(device, &field, dims).unwrap()
+        });
+        device.field_lengths(&off, grid.spacing(), &mut lengths).unwrap();
+        device.eval_in_place(&(x(0) * x(1)), &mut lengths, &[&inside], &[], None).unwrap();
+        device.reduce(&[&lengths], &[Reduction::Max(0)]).unwrap()[0]
+    }
+
+    #[test]
+    fn thick_slices_are_inverted_to_a_part_of_the_smallest_voxel() {
+        let device = Cpu::new(Some(1)).unwrap();
+        // What is 0.35 of a slice is 2.8 mm.
+        let to_world =
+            Affine::new(Matrix3::from_diagonal(&Vector3::new(1.0, 1.0, 8.0)), Vector3::zeros());
+        let grid = Grid::new([24, 24, 16], to_world).unwrap();
+        let n = grid.len();
+        let mut values = vec![0f32; 3 * n];
+        for z in 0..16 {
+            for y in 0..24 {
+                for x in 0..24 {
+                    let at = x + 24 * (y + 24 * z);
+                    let near =
+                        (-((x as f32 - 12.0).powi(2) + (y as f32 - 12.0).powi(2)) / 60.0).exp();
+                    values[2 * n + at] = 0.42 * near * (1.9 * z as f32).sin();
+                }
+            }
+        }
+        let mut field = device.upload(&values).unwrap();
+        let mut inverse = device.alloc::<f32>(3 * n).unwrap();
+        device.invert_field(&field, grid.dims(), Inversion::default(), &mut inverse).unwrap();
+        let before = missed(&device, &grid, &values, &device.download(&inverse).unwrap());
+        assert!(before > LARGEST && before < 8.0 * ERROR, "{before}");
+        let touched = invert_consistently(&device, &mut field, &grid, &mut inverse, ERROR).unwrap();
+        let [field, inverse] = [field, inverse].map(|f| device.into_host(f).unwrap());
+        let after = missed(&device, &grid, &field, &inverse);
+        assert!(touched > 0 && after <= ERROR, "{before} mm before, {after} mm after");
+    }
 }

@@ -164,17 +164,57 @@ pub fn common_box(
     ours.check(grid)?;
     theirs.check(moving.0)?;
     let to_fixed = moving.0.to_world().then(&affine.inverse()?).then(grid.to_index());
-    // From outer face to outer face, as positions of the fixed grid.
-    let mut low = Vector3::from_fn(|a, _| ours.start[a] as f64 - 0.5);
-    let mut high = Vector3::from_fn(|a, _| ours.end()[a] as f64 - 0.5);
+    let [low, high] = faces(&theirs, &to_fixed);
+    let [first, last] = faces(&ours, &<Affine>::identity());
+    Ok(covering(grid, [low.inf(&first), high.sup(&last)], guard))
+}
+
+/// The part of a box of a grid that another image can be compared with: where that image goes on beyond its grid, as its foreground reaches
+/// the border, nothing of it is known there, and the box ends with that grid, carried into this one by the inverse of `affine` (this
+/// world to the other's), and a guard around it. All of the box where the other image ends within its grid, or shows nothing of it.
+///
+/// # Errors
+/// An affine map that cannot be inverted, a box that is not inside its grid.
+pub fn in_view(
+    grid: &Grid,
+    found: IndexBox,
+    (other, shown): (&Grid, Option<IndexBox>),
+    affine: &Affine,
+    guard: Guard,
+) -> Result<IndexBox> {
+    found.check(grid)?;
+    let (all, dims) = (IndexBox::whole(other), other.dims());
+    let at_border = |shown: IndexBox| {
+        (0..3).any(|a| dims[a] > 1 && (shown.start[a] == 0 || shown.end()[a] == dims[a]))
+    };
+    if !shown.is_some_and(at_border) {
+        return Ok(found);
+    }
+    let to_here = other.to_world().then(&affine.inverse()?).then(grid.to_index());
+    let seen = covering(grid, faces(&all, &to_here), guard);
+    let start = [0, 1, 2].map(|a| found.start[a].max(seen.start[a]));
+    let end = [0, 1, 2].map(|a| found.end()[a].min(seen.end()[a]));
+    if (0..3).any(|a| end[a] < start[a] + (2 * guard.voxels).min(found.size[a])) {
+        return Ok(found);
+    }
+    Ok(IndexBox { start, size: [0, 1, 2].map(|a| end[a] - start[a]) })
+}
+
+/// The least and the largest positions of a box, from outer face to outer face, under a map of indices.
+fn faces<From, To>(of: &IndexBox, map: &Affine<From, To>) -> [Vector3<f64>; 2] {
+    let mut found = [Vector3::repeat(f64::MAX), Vector3::repeat(f64::MIN)];
     for corner in 0..8 {
-        let p = to_fixed.apply(Vector3::from_fn(|a, _| {
-            let at = if corner >> a & 1 == 0 { theirs.start[a] } else { theirs.end()[a] };
+        let at = map.apply(Vector3::from_fn(|a, _| {
+            let at = if corner >> a & 1 == 0 { of.start[a] } else { of.end()[a] };
             at as f64 - 0.5
         }));
-        low = low.inf(&p);
-        high = high.sup(&p);
+        found = [found[0].inf(&at), found[1].sup(&at)];
     }
+    found
+}
+
+/// The box of a grid that covers positions between two of it, with a guard around, as far as the grid goes.
+fn covering(grid: &Grid, [low, high]: [Vector3<f64>; 2], guard: Guard) -> IndexBox {
     let (dims, spacing) = (grid.dims(), grid.spacing());
     let mut found = IndexBox::whole(grid);
     for a in (0..3).filter(|&a| dims[a] > 1) {
@@ -184,7 +224,7 @@ pub fn common_box(
         found.start[a] = first as usize;
         found.size[a] = (end - first) as usize;
     }
-    Ok(found)
+    found
 }
 
 /// The grid of a box: its voxels stay where they are in the world.

@@ -58,6 +58,29 @@ fn both_boxes_and_the_guard_count() {
 }
 
 #[test]
+fn nothing_is_compared_where_the_other_image_ends() {
+    let head = Grid::axis_aligned([100, 100, 100], [1.0; 3]).unwrap();
+    let slab = Grid::axis_aligned([250, 10, 250], [0.4, 2.0, 0.4]).unwrap();
+    let found = IndexBox { start: [5, 10, 20], size: [90, 80, 70] };
+    let guard = Guard { margin: 3.0, voxels: 2 };
+    // The slab is at 30 to 50 mm along y of the head; its centres begin at 31.
+    let shift = Affine::translation(Vector3::new(0.3, -31.0, 0.3));
+    let whole = IndexBox::whole(&slab);
+    let cut = in_view(&head, found, (&slab, Some(whole)), &shift, guard).unwrap();
+    assert_eq!((cut.start, cut.end()), ([5, 27, 20], [95, 54, 90]));
+    // What ends within the slab is known to end there, and what shows nothing says nothing.
+    let within = IndexBox { start: [1, 1, 1], size: [248, 8, 248] };
+    for shown in [Some(within), None] {
+        assert_eq!(in_view(&head, found, (&slab, shown), &shift, guard).unwrap(), found);
+    }
+    // Images that do not meet stay as they are.
+    let away = Affine::translation(Vector3::new(0.0, -300.0, 0.0));
+    assert_eq!(in_view(&head, found, (&slab, Some(whole)), &away, guard).unwrap(), found);
+    let singular = Affine::new(Matrix3::zeros(), Vector3::zeros());
+    assert!(in_view(&head, found, (&slab, Some(whole)), &singular, guard).is_err());
+}
+
+#[test]
 fn boxes_grow_to_sizes_that_suit() {
     let grid = Grid::axis_aligned([100, 40, 31], [1.0; 3]).unwrap();
     let small = IndexBox { start: [30, 0, 25], size: [29, 37, 5] };

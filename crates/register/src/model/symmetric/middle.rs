@@ -1,6 +1,6 @@
 //! The midpoint of two images, and transforms composed of the halves that lead to it.
 
-use crate::attachment::images::{Moved, finer_slices, finest};
+use crate::attachment::images::{Moved, finest, slices_near};
 use crate::error::{RegisterError, Result};
 use crate::model::mend::{ERROR, REPAIRS, invert_consistently, mend, misses, smooth_near, widened};
 use voxalign_compute::ops::elementwise::x;
@@ -8,23 +8,24 @@ use voxalign_compute::ops::resample::Interpolation;
 use voxalign_compute::{Device, DeviceBuffer, Dims};
 use voxalign_image::{Affine, Grid, Matrix3, Matrix4, Vector3};
 
+fn no_half_way() -> RegisterError {
+    RegisterError::option(
+        "model",
+        "symmetric",
+        "the affine transform mirrors or rotates by 180 degrees, so there is no transform half-way; use greedy",
+    )
+}
+
 /// The map that done twice is `affine`, by the iteration of Denman and Beavers (1976).
 ///
 /// # Errors
 /// A map without a real square root, such as a reflection.
 pub fn square_root(affine: &Affine) -> Result<Affine> {
-    let failed = || {
-        RegisterError::option(
-            "model",
-            "symmetric",
-            "the affine transform mirrors or rotates by 180 degrees, so there is no transform half-way; use greedy",
-        )
-    };
     let full = affine.to_homogeneous();
     let (mut y, mut z) = (full, Matrix4::identity());
     for _ in 0..60 {
         let (Some(yi), Some(zi)) = (y.try_inverse(), z.try_inverse()) else {
-            return Err(failed());
+            return Err(no_half_way());
         };
         let next = (y + zi) * 0.5;
         z = (z + yi) * 0.5;
@@ -38,15 +39,46 @@ pub fn square_root(affine: &Affine) -> Result<Affine> {
     if error.is_finite() && error < 1e-8 * full.abs().max() {
         Ok(Affine::from_homogeneous(&y))
     } else {
-        Err(failed())
+        Err(no_half_way())
     }
 }
 
-/// The spacing of the middle of images with the same axes: the finer one along each, and of thick slices finer than that, as a deformation
-/// along an axis is only as fine as the grid that it is found on.
+/// How many times as unequal the largest and the smallest scaling of the half-way map may be as those of the whole map, or 2: that of a
+/// rotation with equal scalings has none of its own, but close to half a turn with unequal ones they grow without bound, and so does the grid
+/// that shows both images.
+const STRETCH: f64 = 2.0;
+
+/// The [square root](square_root) of the map between two images, for their middle.
+///
+/// # Errors
+/// A map without one, or next to such a map: one that turns by half a turn and scales unequally along its axes.
+pub fn half_way(affine: &Affine) -> Result<Affine> {
+    let half = square_root(affine)?;
+    let unequal = |affine: &Affine| {
+        let scalings = affine.matrix.singular_values();
+        scalings.max() / scalings.min()
+    };
+    if unequal(&half) <= STRETCH * unequal(affine) { Ok(half) } else { Err(no_half_way()) }
+}
+
+/// The spacing of the middle of images with the same axes: the finer one along each, but nowhere below half of the finest of the coarser
+/// image, which tells nothing so fine; and of slices that are thick beside that finest one a finer one, as a deformation along an axis is
+/// only as fine as the grid that it is found on.
 #[must_use]
-pub fn middle_spacing([fixed, moving]: [[f64; 3]; 2], flat: bool) -> [f64; 3] {
-    finer_slices([0, 1, 2].map(|a| fixed[a].min(moving[a])), flat)
+pub fn middle_spacing(of: [[f64; 3]; 2], flat: bool) -> [f64; 3] {
+    let axes = if flat { 2 } else { 3 };
+    let finest = of.map(|spacing| spacing[..axes].iter().copied().fold(f64::MAX, f64::min));
+    let least = fine_enough(finest);
+    let both = [0, 1, 2].map(|a| {
+        let h = of[0][a].min(of[1][a]);
+        if a < axes { h.max(least) } else { h }
+    });
+    slices_near(both, finest[0].max(finest[1]), flat)
+}
+
+/// The spacing that is fine enough for two images whose finest spacings these are.
+fn fine_enough([fixed, moving]: [f64; 2]) -> f64 {
+    fixed.min(moving).max(0.5 * fixed.max(moving))
 }
 
 /// The least and the largest coordinates of a grid under an affine map of its indices, with so much of a voxel around the centres of the outermost.
@@ -81,7 +113,7 @@ pub fn middle_grid(fixed: &Grid, moving: &Grid, half: &Affine) -> Result<Grid> {
     let spacing = if same || flat {
         middle_spacing([fixed.spacing(), moving.spacing()], flat)
     } else {
-        [finest(fixed).min(finest(moving)); 3]
+        [fine_enough([finest(fixed), finest(moving)]); 3]
     };
     let [fixed_reach, moving_reach] = [(fixed, half), (moving, &back)]
         .map(|(grid, map)| reach(grid, 0.5, |at| to_axes * map.apply(grid.index_to_world(at))));
@@ -156,7 +188,7 @@ pub(super) fn settled<D: Device>(
     loop {
         for (u, undo) in [(&mut u_f, &mut undo_f), (&mut u_m, &mut undo_m)] {
             // The errors of both sides add up, and one side stretches those of the other.
-            mended += invert_consistently(device, u, from, undo, 0.375 * ERROR)?;
+            mended += invert_consistently(device, u, grid, undo, 0.375 * ERROR)?;
         }
         let there = through(device, &undo_f, &u_m, from, &map, dims)?;
         let back = through(device, &undo_m, &u_f, from, &map, dims)?;
@@ -231,12 +263,36 @@ mod tests {
         assert_eq!(middle_spacing([[1.0, 1.0, 3.0]; 2], false), [1.0; 3]);
         let found = middle_spacing([[0.9, 0.9, 5.4], [1.0, 1.0, 6.0]], false);
         assert!(found[..2] == [0.9; 2] && (found[2] - 1.8).abs() < 1e-12, "{found:?}");
-        assert_eq!(middle_spacing([[1.0, 1.0, 3.0], [2.0; 3]], false), [1.0, 1.0, 1.0]);
+        assert_eq!(middle_spacing([[1.0, 1.0, 3.0], [2.0; 3]], false), [1.0, 1.0, 2.0]);
         assert_eq!(middle_spacing([[1.0, 1.0, 30.0]; 2], true), [1.0, 1.0, 30.0]);
+        // What the coarser image shows is not finer than half of its voxels.
+        assert_eq!(middle_spacing([[1.0; 3], [0.4, 2.0, 0.4]], false), [0.5, 1.0, 0.5]);
+        assert_eq!(middle_spacing([[1.0, 1.0, 9.0], [0.1, 0.1, 9.0]], true), [0.5, 0.5, 9.0]);
         // An image that ends between two slices of the other one is covered.
         let grid = Grid::axis_aligned([20, 30, 9], [1.0, 1.0, 3.0]).unwrap();
         let middle = middle_grid(&grid, &grid, &Affine::identity()).unwrap();
         assert_eq!((middle.dims(), middle.spacing()), ([20, 30, 27], [1.0; 3]));
+    }
+
+    #[test]
+    fn next_to_half_a_turn_there_is_no_half_way() {
+        let turned = |degrees: f64, scalings: [f64; 3]| {
+            let turn =
+                nalgebra::Rotation3::from_axis_angle(&Vector3::z_axis(), degrees.to_radians());
+            let scale = Matrix3::from_diagonal(&Vector3::from(scalings));
+            Affine::new(turn.matrix() * scale, Vector3::new(5.0, 3.0, -2.0))
+        };
+        for (degrees, scalings) in
+            [(179.0, [1.1; 3]), (90.0, [1.2, 0.8, 1.0]), (30.0, [2.0, 0.5, 1.0])]
+        {
+            let affine = turned(degrees, scalings);
+            let half = half_way(&affine).unwrap();
+            assert_eq!(half.to_homogeneous(), square_root(&affine).unwrap().to_homogeneous());
+        }
+        // The scalings of the half-way map are 190 to one.
+        let close = turned(169.5, [1.2, 1.0 / 1.2, 1.0]);
+        assert!(square_root(&close).is_ok());
+        assert!(half_way(&close).unwrap_err().to_string().contains("half-way"));
     }
 
     #[test]

@@ -30,7 +30,7 @@ use voxalign_compute::{Device, DeviceBuffer, IDENTITY};
 use voxalign_image::{Affine, Grid};
 use voxalign_options::Parameters;
 
-pub use middle::{middle_grid, middle_spacing, square_root};
+pub use middle::{half_way, middle_grid, middle_spacing, square_root};
 
 /// Both images flow to a middle.
 #[derive(Debug, Clone, Copy, PartialEq, Parameters)]
@@ -61,7 +61,7 @@ impl Kind for Symmetric {
 
     /// There has to be a half-way map.
     fn check_start(self, affine: &Affine) -> Result<()> {
-        square_root(affine).map(|_| ())
+        half_way(affine).map(|_| ())
     }
 
     fn meets_half_way(self) -> bool {
@@ -167,7 +167,7 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
     type Extra = ();
 
     fn samples(fixed: &Grid, moving: &Grid, affine: &Affine) -> Result<Grid> {
-        middle_grid(fixed, moving, &square_root(affine)?)
+        middle_grid(fixed, moving, &half_way(affine)?)
     }
 
     /// The mean of both, each warped to the midpoint.
@@ -182,7 +182,7 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
 
     fn begin(&mut self, device: &D, affine: &Affine, _: usize) -> Result<SymmetricState<D>> {
         (self.alone, self.has_memory) = (true, false);
-        let half = square_root(affine)?;
+        let half = half_way(affine)?;
         SymmetricState::new(device, half, half)
     }
 
