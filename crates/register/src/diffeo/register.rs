@@ -296,7 +296,7 @@ pub(super) fn clip_boxes<D: Device>(
         for (side, found) in found.iter_mut().enumerate() {
             let [own, other] = [&images[side], &images[1 - side]];
             let one = common_box((&own.0, own.1), (&other.0, other.1), &ways[side], guard)?;
-            let one = in_view(&own.0, one, (&other.0, other.1), &ways[side], guard)?;
+            let one = in_view(&own.0, one, (&other.0, other.1), &ways[side], Guard::VIEW)?;
             // Moving images of several channels may be on grids of their own.
             let one = if own.0 == *grids[side] { one } else { IndexBox::whole(grids[side]) };
             *found = Some(found.map_or(one, |all| all.with(&one)));

@@ -107,6 +107,12 @@ pub struct Guard {
     pub voxels: usize,
 }
 
+impl Guard {
+    /// That around what another image shows, which is as far as displacements there are smoothed with those beyond: some six voxels of a scale of
+    /// four. With 4 voxels in place of 24 a head of 2 mm onto half of its slices ended 0.49 voxels off in place of 0.35 (greedy).
+    pub const VIEW: Self = Self { margin: 16.0, voxels: 24 };
+}
+
 impl Default for Guard {
     fn default() -> Self {
         Self { margin: 16.0, voxels: 4 }
