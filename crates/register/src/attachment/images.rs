@@ -57,15 +57,10 @@ const SLICES: f64 = 3.0;
 /// A spacing, mm, of finer slices where those of an image are thick.
 #[must_use]
 pub fn finer_slices(spacing: [f64; 3], flat: bool) -> [f64; 3] {
-    slices_near(spacing, spacing[0].min(spacing[1]).min(spacing[2]), flat)
-}
-
-/// The same where slices are thick if they are much farther apart than `finest`, mm.
-#[must_use]
-pub fn slices_near(spacing: [f64; 3], finest: f64, flat: bool) -> [f64; 3] {
     if flat {
         return spacing;
     }
+    let finest = spacing[0].min(spacing[1]).min(spacing[2]);
     spacing.map(|h| if h > THICK * finest { finest.max(h / SLICES) } else { h })
 }
 

@@ -177,7 +177,7 @@ pub fn common_box(
 
 /// The part of a box of a grid that another image can be compared with: where that image goes on beyond its grid, as its foreground reaches
 /// the border, nothing of it is known there, and the box ends with that grid, carried into this one by the inverse of `affine` (this
-/// world to the other's), and a guard around it. All of the box where the other image ends within its grid, or shows nothing of it.
+/// world to the other's), and a guard around it. All of the box where the other image ends within its grid, or does not meet it.
 ///
 /// # Errors
 /// An affine map that cannot be inverted, a box that is not inside its grid.
@@ -197,12 +197,15 @@ pub fn in_view(
         return Ok(found);
     }
     let to_here = other.to_world().then(&affine.inverse()?).then(grid.to_index());
-    let seen = covering(grid, faces(&all, &to_here), guard);
-    let start = [0, 1, 2].map(|a| found.start[a].max(seen.start[a]));
-    let end = [0, 1, 2].map(|a| found.end()[a].min(seen.end()[a]));
-    if (0..3).any(|a| end[a] < start[a] + (2 * guard.voxels).min(found.size[a])) {
+    let [low, high] = faces(&all, &to_here);
+    let meets =
+        |a: usize| low[a] < found.end()[a] as f64 - 0.5 && high[a] > found.start[a] as f64 - 0.5;
+    if !(0..3).filter(|&a| grid.dims()[a] > 1).all(meets) {
         return Ok(found);
     }
+    let seen = covering(grid, [low, high], guard);
+    let start = [0, 1, 2].map(|a| found.start[a].max(seen.start[a]));
+    let end = [0, 1, 2].map(|a| found.end()[a].min(seen.end()[a]));
     Ok(IndexBox { start, size: [0, 1, 2].map(|a| end[a] - start[a]) })
 }
 

@@ -68,6 +68,10 @@ fn nothing_is_compared_where_the_other_image_ends() {
     let whole = IndexBox::whole(&slab);
     let cut = in_view(&head, found, (&slab, Some(whole)), &shift, guard).unwrap();
     assert_eq!((cut.start, cut.end()), ([5, 27, 20], [95, 54, 90]));
+    // A little of the body at its border is enough.
+    let little = Affine::translation(Vector3::new(0.3, 7.0, 0.3));
+    let cut = in_view(&head, found, (&slab, Some(whole)), &little, guard).unwrap();
+    assert_eq!((cut.start, cut.end()), ([5, 10, 20], [95, 16, 90]));
     // What ends within the slab is known to end there, and what shows nothing says nothing.
     let within = IndexBox { start: [1, 1, 1], size: [248, 8, 248] };
     for shown in [Some(within), None] {

@@ -1,6 +1,6 @@
 //! The midpoint of two images, and transforms composed of the halves that lead to it.
 
-use crate::attachment::images::{Moved, finest, slices_near};
+use crate::attachment::images::{Moved, finer_slices, finest};
 use crate::error::{RegisterError, Result};
 use crate::model::mend::{ERROR, REPAIRS, invert_consistently, mend, misses, smooth_near, widened};
 use voxalign_compute::ops::elementwise::x;
@@ -43,9 +43,8 @@ pub fn square_root(affine: &Affine) -> Result<Affine> {
     }
 }
 
-/// How many times as unequal the largest and the smallest scaling of the half-way map may be as those of the whole map, or 2: that of a
-/// rotation with equal scalings has none of its own, but close to half a turn with unequal ones they grow without bound, and so does the grid
-/// that shows both images.
+/// How many times as unequal the scalings of the half-way map may be as those of the whole map. Close to half a turn with unequal scalings they
+/// grow without bound, and so does the grid that shows both images.
 const STRETCH: f64 = 2.0;
 
 /// The [square root](square_root) of the map between two images, for their middle.
@@ -62,8 +61,8 @@ pub fn half_way(affine: &Affine) -> Result<Affine> {
 }
 
 /// The spacing of the middle of images with the same axes: the finer one along each, but nowhere below half of the finest of the coarser
-/// image, which tells nothing so fine; and of slices that are thick beside that finest one a finer one, as a deformation along an axis is
-/// only as fine as the grid that it is found on.
+/// image, which tells nothing so fine; and of thick slices finer than that, as a deformation along an axis is only as fine as the grid that it
+/// is found on.
 #[must_use]
 pub fn middle_spacing(of: [[f64; 3]; 2], flat: bool) -> [f64; 3] {
     let axes = if flat { 2 } else { 3 };
@@ -73,7 +72,7 @@ pub fn middle_spacing(of: [[f64; 3]; 2], flat: bool) -> [f64; 3] {
         let h = of[0][a].min(of[1][a]);
         if a < axes { h.max(least) } else { h }
     });
-    slices_near(both, finest[0].max(finest[1]), flat)
+    finer_slices(both, flat)
 }
 
 /// The spacing that is fine enough for two images whose finest spacings these are.
@@ -263,10 +262,10 @@ mod tests {
         assert_eq!(middle_spacing([[1.0, 1.0, 3.0]; 2], false), [1.0; 3]);
         let found = middle_spacing([[0.9, 0.9, 5.4], [1.0, 1.0, 6.0]], false);
         assert!(found[..2] == [0.9; 2] && (found[2] - 1.8).abs() < 1e-12, "{found:?}");
-        assert_eq!(middle_spacing([[1.0, 1.0, 3.0], [2.0; 3]], false), [1.0, 1.0, 2.0]);
+        assert_eq!(middle_spacing([[1.0, 1.0, 3.0], [2.0; 3]], false), [1.0, 1.0, 1.0]);
         assert_eq!(middle_spacing([[1.0, 1.0, 30.0]; 2], true), [1.0, 1.0, 30.0]);
         // What the coarser image shows is not finer than half of its voxels.
-        assert_eq!(middle_spacing([[1.0; 3], [0.4, 2.0, 0.4]], false), [0.5, 1.0, 0.5]);
+        assert_eq!(middle_spacing([[1.0; 3], [0.4, 2.0, 0.4]], false), [0.5; 3]);
         assert_eq!(middle_spacing([[1.0, 1.0, 9.0], [0.1, 0.1, 9.0]], true), [0.5, 0.5, 9.0]);
         // An image that ends between two slices of the other one is covered.
         let grid = Grid::axis_aligned([20, 30, 9], [1.0, 1.0, 3.0]).unwrap();
