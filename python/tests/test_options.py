@@ -62,3 +62,20 @@ def test_what_help_hides_is_refused_in_words_of_its_own(tmp_path: Path) -> None:
     assert "similarity" in str(refused.value) and "has no argument" not in str(refused.value)
     with pytest.raises(vx.OptionError, match="has no argument `similarit`; (?!did you mean `similarity`)"):
         vx.anatomy(table, table, similarit="cc")
+
+
+def test_a_switch_says_what_it_does_as_it_is_called() -> None:
+    on = 0
+    for name in vx.__all__:
+        function = getattr(vx, name)
+        if not inspect.isbuiltin(function):
+            continue
+        for parameter in inspect.signature(function).parameters.values():
+            if not isinstance(parameter.default, bool):
+                continue
+            found = re.search(rf"^{parameter.name} : bool\n +(.*)$", function.__doc__ or "", re.MULTILINE)
+            assert found, f"{name}: {parameter.name}"
+            assert found[1].startswith("False: ") is parameter.default, found[1]
+            assert f"[default: {parameter.default}]" in found[1]
+            on += parameter.default
+    assert on > 10

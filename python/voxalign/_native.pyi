@@ -668,7 +668,7 @@ def affine(
     outside : Value | None
         Value of warped.nii.gz outside the moving image, or `nan` [default: 0; for images with a background below 0, such as CT, their smallest value]
     report : bool
-        Do not write report.html [default: false]
+        False: do not write report.html [default: True]
     outputs : Value | None
         Which files to write, separated by commas: affine, warped, or `all`; result.json is always written, and report.html unless `report=False` says otherwise [default: all]
     bids : PathLike | None
@@ -684,13 +684,13 @@ def affine(
     bids_reference : Value | None
         What sidecars have as SpatialReference [default: the path of the fixed image]
     bids_accept_bad : bool
-        Put a result there whose verdict is bad, too; its sidecars say so [default: false]
+        Put a result there whose verdict is bad, too; its sidecars say so [default: False]
     bids_overwrite : bool
-        Replace files that the data set has under these names [default: false]
+        Replace files that the data set has under these names [default: False]
     config : PathLike | None
         TOML file with options; those that are given beside it take precedence
     dry_run : bool
-        Report what would be read and written and how much memory is needed, and stop there [default: false]
+        Report what would be read and written and how much memory is needed, and stop there [default: False]
     device : Value | None
         Device to compute on [default: VOXALIGN_DEVICE, else auto]
     threads : int | None
@@ -914,9 +914,9 @@ def deform(
     channel : Value | None
         Another pair of images, its similarity and its weight (FIXED and MOVING have weight 1); the fixed image must be on the grid of FIXED. May be repeated
     histogram_match : bool
-        Match the histogram of each moving image to that of its fixed one first [default: false]
+        Match the histogram of each moving image to that of its fixed one first [default: False]
     clip : bool
-        Compute on the whole grid, not only around the foreground [default: false]
+        False: compute on all of both images, not only around the part of the body that both show [default: True]
     cost : Literal["cr", "mi", "nmi", "ncc", "ssd"] | None
         Similarity measure of the affine registration [default: nmi; ncc in the finest stages if the intensities turn out to be linearly related]
     search : Literal["full", "local", "none"] | None
@@ -954,7 +954,7 @@ def deform(
     outside : Value | None
         Value of warped.nii.gz outside the moving image, or `nan` [default: 0; for images with a background below 0, such as CT, their smallest value]
     report : bool
-        Do not write report.html [default: false]
+        False: do not write report.html [default: True]
     outputs : Value | None
         Which files to write, separated by commas: warp, inverse_warp, affine, composite, inverse_composite, warped, jacobian, or `all`; result.json is always written, and report.html unless `report=False` says otherwise [default: warp,inverse_warp,affine,warped]
     bids : PathLike | None
@@ -970,13 +970,13 @@ def deform(
     bids_reference : Value | None
         What sidecars have as SpatialReference [default: the path of the fixed image]
     bids_accept_bad : bool
-        Put a result there whose verdict is bad, too; its sidecars say so [default: false]
+        Put a result there whose verdict is bad, too; its sidecars say so [default: False]
     bids_overwrite : bool
-        Replace files that the data set has under these names [default: false]
+        Replace files that the data set has under these names [default: False]
     config : PathLike | None
         TOML file with options; those that are given beside it take precedence
     dry_run : bool
-        Report what would be read and written and how much memory is needed, and stop there [default: false]
+        Report what would be read and written and how much memory is needed, and stop there [default: False]
     device : Value | None
         Device to compute on [default: VOXALIGN_DEVICE, else auto]
     threads : int | None
@@ -1170,7 +1170,7 @@ def elastic(
     patch_distance : Value | None
         Distance from a voxel to the patches around it that are compared, voxels at the current scale; for mapped, mind [default: 1]
     histogram_match : bool
-        Match the histogram of each moving image to that of its fixed one first [default: false]
+        Match the histogram of each moving image to that of its fixed one first [default: False]
     young : Value | None
         Young's modulus [default: 1000]
     poisson : Value | None
@@ -1252,7 +1252,7 @@ def elastic(
     outside : Value | None
         Value of warped.nii.gz outside the moving image, or `nan` [default: 0; for images with a background below 0, such as CT, their smallest value]
     report : bool
-        Do not write report.html [default: false]
+        False: do not write report.html [default: True]
     outputs : Value | None
         Which files to write, separated by commas: warp, inverse_warp, affine, composite, inverse_composite, warped, jacobian, mesh, or `all`; result.json is always written, and report.html unless `report=False` says otherwise [default: warp,inverse_warp,affine,warped,mesh]
     bids : PathLike | None
@@ -1268,13 +1268,13 @@ def elastic(
     bids_reference : Value | None
         What sidecars have as SpatialReference [default: the path of the fixed image]
     bids_accept_bad : bool
-        Put a result there whose verdict is bad, too; its sidecars say so [default: false]
+        Put a result there whose verdict is bad, too; its sidecars say so [default: False]
     bids_overwrite : bool
-        Replace files that the data set has under these names [default: false]
+        Replace files that the data set has under these names [default: False]
     config : PathLike | None
         TOML file with options; those that are given beside it take precedence
     dry_run : bool
-        Report what would be read and written and how much memory is needed, and stop there [default: false]
+        Report what would be read and written and how much memory is needed, and stop there [default: False]
     device : Value | None
         Device to compute on [default: VOXALIGN_DEVICE, else auto]
     threads : int | None
@@ -1448,9 +1448,9 @@ def anatomy(
     convergence_window : int | None
         Number of iterations in that window [default: 10]
     histogram_match : bool
-        Match the histogram of each moving image to that of its fixed one first [default: false]
+        Match the histogram of each moving image to that of its fixed one first [default: False]
     clip : bool
-        Compute on the whole grid, not only around the foreground [default: false]
+        False: compute on all of both images, not only around the part of the body that both show [default: True]
     fixed_mask : PathLike | None
         Mask of the fixed image, on its grid: only voxels above 0 count
     moving_mask : PathLike | None
@@ -1466,13 +1466,13 @@ def anatomy(
     outside : Value | None
         Value of warped.nii.gz outside the moving image, or `nan` [default: 0; for images with a background below 0, such as CT, their smallest value]
     report : bool
-        Do not write report.html [default: false]
+        False: do not write report.html [default: True]
     outputs : Value | None
         Which files to write, separated by commas: warp, inverse_warp, affine, composite, inverse_composite, warped (everything that is warped: images, probabilities, shapes), jacobian, or `all`; result.json is always written, and report.html unless `report=False` says otherwise [default: warp,inverse_warp,affine,warped]
     config : PathLike | None
         TOML file with options; those that are given beside it take precedence
     dry_run : bool
-        Report what would be read and written and how much memory is needed, and stop there [default: false]
+        Report what would be read and written and how much memory is needed, and stop there [default: False]
     device : Value | None
         Device to compute on [default: VOXALIGN_DEVICE, else auto]
     threads : int | None
@@ -1678,15 +1678,15 @@ def atlas(
     convergence_window : int | None
         Number of iterations in that window [default: 10]
     centre : bool
-        Keep the mean displacement in the result: the shape of the template then depends on the course of the registrations [default: false]
+        False: keep the mean displacement in the result: the shape of the template then depends on the course of the registrations [default: True]
     exclude : Value | None
         Leave out subjects with a file that cannot be read, or subjects unlike the mean of all after affine alignment (of four or more); the record says which, and why
     subjects : bool
-        Do not write the results of each subject [default: false]
+        False: do not write the results of each subject [default: True]
     report : bool
-        Do not write report.html [default: false]
+        False: do not write report.html [default: True]
     resume : bool
-        Continue from the last checkpoint of a run that was stopped or killed; the result is identical, to the bit, to that of an uninterrupted run. The options must be the same, except for `gpus`, `threads`, the number of processes and memory; `device` may name another GPU, but not the CPU instead [default: false]
+        Continue from the last checkpoint of a run that was stopped or killed; the result is identical, to the bit, to that of an uninterrupted run. The options must be the same, except for `gpus`, `threads`, the number of processes and memory; `device` may name another GPU, but not the CPU instead [default: False]
     checkpoint_every : Value | None
         Minutes between checkpoints, 0 for one after each iteration, or `never`. They are in DIR/checkpoint, and are removed when the atlas is complete [default: 10]
     processes : int | None
@@ -1716,7 +1716,7 @@ def atlas(
     config : PathLike | None
         TOML file with options; those that are given beside it take precedence
     dry_run : bool
-        Report what would be read and written and how much memory is needed, and stop there [default: false]
+        Report what would be read and written and how much memory is needed, and stop there [default: False]
     gpus : int | None
         GPUs per process [default: all those of its machine, shared among the processes there]
     device : Value | None
@@ -1900,11 +1900,11 @@ def drr(
     format : Value | None
         Formats of the images, separated by commas: png, tiff, nifti, dicom [default: png,nifti]
     report : bool
-        Do not write report.html [default: false]
+        False: do not write report.html [default: True]
     config : PathLike | None
         TOML file with options; those that are given beside it take precedence
     dry_run : bool
-        Report what would be read and written and how much memory is needed, and stop there [default: false]
+        Report what would be read and written and how much memory is needed, and stop there [default: False]
     device : Value | None
         Device to compute on [default: VOXALIGN_DEVICE, else auto]
     threads : int | None
@@ -2114,7 +2114,7 @@ def pose(
     sampling : Value | None
         Fraction of the pixels to compare, drawn at random, such as 0.05 [default: up to 16384 pixels of each view]
     redraw : bool
-        Draw new pixels for each evaluation of the cost [default: false]
+        Draw new pixels for each evaluation of the cost [default: False]
     range : Value | None
         Search range around the start, along and about each axis, mm and degrees; also the range around the result that is searched for competing poses [default: 20,15]
     starts : Value | None
@@ -2154,11 +2154,11 @@ def pose(
     frame_range : Value | None
         Largest motion of the CT between two frames, along and about each axis, mm and degrees; the track is lost beyond it [default: 10,10]
     report : bool
-        Do not write report.html [default: false]
+        False: do not write report.html [default: True]
     config : PathLike | None
         TOML file with options; those that are given beside it take precedence
     dry_run : bool
-        Report what would be read and written and how much memory is needed, and stop there [default: false]
+        Report what would be read and written and how much memory is needed, and stop there [default: False]
     device : Value | None
         Device to compute on [default: VOXALIGN_DEVICE, else auto]
     threads : int | None
@@ -2336,15 +2336,15 @@ def segment(
     smallest_island : Value | None
         Remove connected parts that are smaller, mm³; of 2D images mm² [default: 0]
     largest_component : bool
-        Keep only the largest connected component of each region [default: false]
+        Keep only the largest connected component of each region [default: False]
     fill_holes : bool
-        Fill enclosed cavities of each region [default: false]
+        Fill enclosed cavities of each region [default: False]
     label_names : PathLike | None
         Names of the labels, for the record and the report: FreeSurfer's colour table, ITK-SNAP's label descriptions, or CSV or TSV with a number and a name in each line
     surface : bool
-        Do not write surfaces [default: false]
+        False: do not write surfaces [default: True]
     report : bool
-        Do not write report.html [default: false]
+        False: do not write report.html [default: True]
     volume : int | None
         Which volume of an image with several, such as a 4D NIfTI file, counted from 0
     series : Value | None
@@ -2352,7 +2352,7 @@ def segment(
     config : PathLike | None
         TOML file with options; those that are given beside it take precedence
     dry_run : bool
-        Report what would be read and written and how much memory is needed, and stop there [default: false]
+        Report what would be read and written and how much memory is needed, and stop there [default: False]
     device : Value | None
         Device to compute on [default: VOXALIGN_DEVICE, else auto]
     threads : int | None
@@ -2442,7 +2442,7 @@ def stack(
     config : PathLike | None
         TOML file with options; those that are given beside it take precedence
     dry_run : bool
-        Report what would be read and written and how much memory is needed, and stop there [default: false]
+        Report what would be read and written and how much memory is needed, and stop there [default: False]
     device : Value | None
         Device to compute on [default: VOXALIGN_DEVICE, else auto]
     threads : int | None
@@ -2534,11 +2534,11 @@ def surface(
     level : Value | None
         Isovalue of an image: the surface encloses values at or above it
     below : bool
-        Enclose values at or below `level` instead [default: false]
+        Enclose values at or below `level` instead [default: False]
     largest_component : bool
-        Keep only the largest connected component (face connectivity) [default: false]
+        Keep only the largest connected component (face connectivity) [default: False]
     fill_holes : bool
-        Fill enclosed cavities [default: false]
+        Fill enclosed cavities [default: False]
     sigma : Value | None
         Standard deviation of a Gaussian that smooths the voxels first, mm; removes staircase artefacts, but also thin parts [default: 0]
     smoothing : int | None
@@ -2548,7 +2548,7 @@ def surface(
     keep : Value | None
         Fraction of the triangles to keep, such as 0.25
     each : bool
-        One surface for each label of `label`, or without it for each non-zero label; OUTPUT is the folder for them [default: false]
+        One surface for each label of `label`, or without it for each non-zero label; OUTPUT is the folder for them [default: False]
     format : Value | None
         Format of the meshes of `each`, as a file extension: gii, surf.gii, vtk, vtp, stl or ply [default: gii, of outlines vtk]
     label_names : PathLike | None
@@ -2556,7 +2556,7 @@ def surface(
     space : Literal["ras", "lps"] | None
         World coordinates of a VTK, STL or PLY file, stated in the file; other formats prescribe theirs [default: ras]
     report : bool
-        Write a report beside the surface: MESH.html, or with `each` report.html [default: false]
+        Write a report beside the surface: MESH.html, or with `each` report.html [default: False]
     volume : int | None
         Which volume of an image with several, such as a 4D NIfTI file, counted from 0
     series : Value | None
@@ -2564,7 +2564,7 @@ def surface(
     config : PathLike | None
         TOML file with options; those that are given beside it take precedence
     dry_run : bool
-        Report what would be read and written and how much memory is needed, and stop there [default: false]
+        Report what would be read and written and how much memory is needed, and stop there [default: False]
     device : Value | None
         Device to compute on [default: VOXALIGN_DEVICE, else auto]
     threads : int | None
@@ -2773,7 +2773,7 @@ def compare(
     warped : ImageLike | None
         The other image or label map, on the same grid
     labels : bool
-        FIXED and WARPED are label maps [default: false]
+        FIXED and WARPED are label maps [default: False]
     mask : ImageLike | None
         Compare only where this image is above 0
     bins : int | None
@@ -2838,7 +2838,7 @@ def info(
     files : PathLike | Sequence[Any]
         Images, also in blocks (OME-Zarr, TIFF, SVS, JPEG), transforms, lists of points, meshes, X-ray images (PNG, TIFF) and files of their views (TOML); a folder that is no OME-Zarr is read as a DICOM series
     header_only : bool
-        Read the header only, not the voxels [default: false]
+        Read the header only, not the voxels [default: False]
     point_convention : Literal["ras", "lps"] | None
         World coordinates of points and meshes whose files do not state them [default: ras; of ANTs' CSV lps]
     points_of : PathLike | None
@@ -2906,9 +2906,9 @@ def convert(
     replace_nan : Value | None
         Value for voxels that are NaN or infinite
     even : bool
-        Resample unevenly spaced DICOM slices to even spacing, by linear interpolation [default: false]
+        Resample unevenly spaced DICOM slices to even spacing, by linear interpolation [default: False]
     bids : bool
-        From DICOM, write only the image, without .json, .bval and .bvec beside it [default: false]
+        False: from DICOM, write only the image, without .json, .bval and .bvec beside it [default: True]
     from_convention : Literal["ras", "lps"] | None
         World coordinates of points and meshes that are read, if the file does not state them [default: ras; of ANTs' CSV lps]
     to_convention : Literal["ras", "lps"] | None

@@ -193,7 +193,23 @@ fn parameter(argument: &Arg, known: &Value, own: &Own) -> Parameter {
         _ => kind_of(argument),
     };
     let id = argument.get_id().to_string();
-    Parameter { name, id, help, default, kind, positional, required, alias, hidden: false }
+    let mut made =
+        Parameter { name, id, help, default, kind, positional, required, alias, hidden: false };
+    if let Kind::Switch(on) = made.kind {
+        made.default = Some(made.written().to_owned());
+        if on {
+            // The command line says what turning it off does.
+            made.help = format!("False: {}", uncapitalized(&made.help));
+        }
+    }
+    made
+}
+
+/// A sentence as it goes on after a colon.
+fn uncapitalized(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    let first = letters.next().map(|c| c.to_ascii_lowercase());
+    first.into_iter().chain(letters).collect()
 }
 
 /// The name as data, which is that of the field where the command line shows another.

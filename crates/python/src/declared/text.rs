@@ -22,7 +22,7 @@ const RAISES: [(&str, &str); 4] = [
 
 impl Parameter {
     /// The default as it is written in a signature.
-    fn written(&self) -> &'static str {
+    pub(super) fn written(&self) -> &'static str {
         match self.kind {
             Kind::Switch(true) => "True",
             Kind::Switch(false) => "False",

@@ -6,7 +6,7 @@ use voxalign_compute::ops::elementwise::{constant, param, x};
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::ops::resample::{Interpolation, downsampled_dims, grid_map};
 use voxalign_compute::{AffineMap, Device, DeviceBuffer, Dims};
-use voxalign_image::{Affine, Grid, ImageView};
+use voxalign_image::{Affine, Grid, ImageView, Vector3};
 
 /// An image on a device.
 pub struct DeviceImage<D: Device> {
@@ -29,6 +29,20 @@ pub fn coarser(grid: &Grid, factors: [usize; 3]) -> Result<Grid> {
     let dims = downsampled_dims(grid.dims(), factors);
     let map = Affine::from_rows(grid_map(grid.dims(), dims));
     Ok(Grid::new(dims, map.then(grid.to_world()))?)
+}
+
+/// The least and the largest coordinates of a box, from its lowest to its highest corner, under an affine map.
+pub(crate) fn box_around(
+    [low, high]: [Vector3<f64>; 2],
+    map: impl Fn(Vector3<f64>) -> Vector3<f64>,
+) -> [Vector3<f64>; 2] {
+    let mut found = [Vector3::repeat(f64::MAX), Vector3::repeat(f64::MIN)];
+    for corner in 0..8usize {
+        let end = |a: usize| if corner >> a & 1 == 1 { high[a] } else { low[a] };
+        let at = map(Vector3::from_fn(|a, _| end(a)));
+        found = [found[0].inf(&at), found[1].sup(&at)];
+    }
+    found
 }
 
 /// The smallest spacing of a grid along its axes of more than one voxel, mm.

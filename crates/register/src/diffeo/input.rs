@@ -64,7 +64,7 @@ pub struct Preparation {
     /// Match the histogram of each moving image to that of its fixed one first
     #[parameter(default = false, heading = "Method")]
     pub histogram_match: bool,
-    /// Compute on the whole grid, not only around the foreground
+    /// Compute on all of both images, not only around the part of the body that both show
     #[parameter(default = true, heading = "Method")]
     pub clip: bool,
 }

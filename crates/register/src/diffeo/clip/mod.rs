@@ -4,6 +4,7 @@
 //! background, where no force acts. The foreground of both images, with a guard around it, makes a
 //! box of the fixed grid; the registration is done there, and its field is put back.
 
+use crate::attachment::images::box_around;
 use crate::error::Result;
 use rayon::prelude::*;
 use voxalign_compute::ops::resample::Interpolation;
@@ -211,15 +212,8 @@ pub fn in_view(
 
 /// The least and the largest positions of a box, from outer face to outer face, under a map of indices.
 fn faces<From, To>(of: &IndexBox, map: &Affine<From, To>) -> [Vector3<f64>; 2] {
-    let mut found = [Vector3::repeat(f64::MAX), Vector3::repeat(f64::MIN)];
-    for corner in 0..8 {
-        let at = map.apply(Vector3::from_fn(|a, _| {
-            let at = if corner >> a & 1 == 0 { of.start[a] } else { of.end()[a] };
-            at as f64 - 0.5
-        }));
-        found = [found[0].inf(&at), found[1].sup(&at)];
-    }
-    found
+    let at_face = |n: [usize; 3]| Vector3::from(n.map(|n| n as f64 - 0.5));
+    box_around([at_face(of.start), at_face(of.end())], |at| map.apply(at))
 }
 
 /// The box of a grid that covers positions between two of it, with a guard around, as far as the grid goes.

@@ -1,6 +1,6 @@
 //! The midpoint of two images, and transforms composed of the halves that lead to it.
 
-use crate::attachment::images::{Moved, finer_slices, finest};
+use crate::attachment::images::{Moved, box_around, finer_slices, finest};
 use crate::error::{RegisterError, Result};
 use crate::model::mend::{ERROR, REPAIRS, invert_consistently, mend, misses, smooth_near, widened};
 use voxalign_compute::ops::elementwise::x;
@@ -87,15 +87,9 @@ fn reach(
     map: impl Fn(Vector3<f64>) -> Vector3<f64>,
 ) -> [Vector3<f64>; 2] {
     let dims = grid.dims();
-    let mut found = [Vector3::repeat(f64::MAX), Vector3::repeat(f64::MIN)];
-    for corner in 0..8usize {
-        let at = map(Vector3::from_fn(|a, _| {
-            let around = if dims[a] > 1 { around } else { 0.0 };
-            if corner >> a & 1 == 1 { dims[a] as f64 - 1.0 + around } else { -around }
-        }));
-        found = [found[0].inf(&at), found[1].sup(&at)];
-    }
-    found
+    let around = dims.map(|n| if n > 1 { around } else { 0.0 });
+    let last = Vector3::from_fn(|a, _| dims[a] as f64 - 1.0 + around[a]);
+    box_around([-Vector3::from(around), last], map)
 }
 
 /// The grid of the middle: it covers what either image shows, at the [spacing](middle_spacing) of both, along the axes of the images where these
@@ -138,11 +132,12 @@ pub fn middle_grid(fixed: &Grid, moving: &Grid, half: &Affine) -> Result<Grid> {
     Ok(Grid::new(dims, Affine::new(matrix, axes * first))?)
 }
 
-/// A grid of the middle, grown by whole voxels until it has all of two grids that lead to it by their maps.
+/// A grid of the middle, grown by whole voxels until it has all of two grids that lead to it by their maps, but by no more than `most` voxels
+/// on each side.
 ///
 /// # Errors
 /// Sizes that make no grid.
-pub(super) fn grown(grid: &Grid, all: [(&Grid, &Affine); 2]) -> Result<Grid> {
+pub(super) fn grown(grid: &Grid, all: [(&Grid, &Affine); 2], most: f64) -> Result<Grid> {
     let dims = grid.dims();
     let mut first = [0.0f64; 3];
     let mut last = dims.map(|n| (n - 1) as f64);
@@ -153,6 +148,10 @@ pub(super) fn grown(grid: &Grid, all: [(&Grid, &Affine); 2]) -> Result<Grid> {
             first[a] = first[a].min((low[a] + 1e-3).floor());
             last[a] = last[a].max((high[a] - 1e-3).ceil());
         }
+    }
+    for a in (0..3).filter(|&a| dims[a] > 1) {
+        first[a] = first[a].max(-most);
+        last[a] = last[a].min((dims[a] - 1) as f64 + most);
     }
     let sizes = [0, 1, 2].map(|a| (last[a] - first[a]) as usize + 1);
     let offset = grid.index_to_world(Vector3::from(first));
@@ -236,6 +235,9 @@ pub(super) fn through<D: Device>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use voxalign_compute::Memory;
+    use voxalign_compute::cpu::Cpu;
+    use voxalign_compute::ops::Resample;
 
     #[test]
     fn half_the_way_twice_is_the_way() {
@@ -303,5 +305,50 @@ mod tests {
         let back = square_root(&a.inverse().unwrap()).unwrap();
         let (one, other) = (middle_grid(&f, &m, &h).unwrap(), middle_grid(&m, &f, &back).unwrap());
         assert!(one.approx_eq(&other, 1e-9), "{one} {other}");
+    }
+
+    /// Farther out than the largest displacement nothing changes any more, so that the grid need not have all of both images.
+    #[test]
+    fn what_is_far_beyond_the_middle_need_not_be_computed() {
+        let device = Cpu::new(Some(2)).unwrap();
+        let fixed = Grid::axis_aligned([48, 40, 44], [1.0; 3]).unwrap();
+        let offset = Vector3::new(15.0, 11.5, 14.0);
+        let half = Affine::translation(Vector3::new(0.5, -0.25, 1.0));
+        let part = Grid::new([18, 20, 12], Affine::new(Matrix3::identity(), offset)).unwrap();
+        let field = |grid: &Grid, phase: f64| {
+            let (dims, n) = (part.dims(), part.len());
+            let mut values = vec![0.0f32; 3 * n];
+            for at in 0..n {
+                let index = [at % dims[0], at / dims[0] % dims[1], at / (dims[0] * dims[1])];
+                for a in 0..3 {
+                    let b = (a + 1) % 3;
+                    let wave = (0.12 * index[b] as f64 + phase + a as f64).sin();
+                    values[a * n + at] = (3.0 * wave * (0.07 * index[a] as f64).cos()) as f32;
+                }
+            }
+            let part_values = device.upload(&values).unwrap();
+            let map = grid.to_world().then(part.to_index()).rows();
+            let mut out = device.alloc::<f32>(3 * grid.len()).unwrap();
+            device.resample_field(&part_values, dims, &map, grid.dims(), &mut out).unwrap();
+            out
+        };
+        let back = half.inverse().unwrap();
+        let found = [f64::INFINITY, 4.0].map(|most| {
+            let grid = grown(&part, [(&fixed, &half), (&fixed, &back)], most).unwrap();
+            let fields = [field(&grid, 0.0), field(&grid, 1.7)];
+            let (fields, mended) = settled(&device, &grid, &half, fields, &fixed).unwrap();
+            (grid.dims(), fields.map(|field| device.download(&field).unwrap()), mended)
+        });
+        assert_eq!([found[0].0, found[1].0], [[50, 41, 46], [26, 28, 20]]);
+        for (all, near) in found[0].1.iter().zip(&found[1].1) {
+            let most = all.iter().zip(near).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            let moved = all.iter().fold(0.0f32, |most, v| most.max(v.abs()));
+            assert!(
+                most < 2e-3 && moved > 3.0,
+                "{most} of {moved} voxels, {} and {}",
+                found[0].2,
+                found[1].2
+            );
+        }
     }
 }

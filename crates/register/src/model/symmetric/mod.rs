@@ -25,6 +25,7 @@ use crate::multiscale::Scale;
 use crate::similarity::{Images, PendingEnergies};
 use middle::{grown, settled, through};
 use voxalign_compute::ops::flow::Inversion;
+use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::ops::resample::Interpolation;
 use voxalign_compute::{Device, DeviceBuffer, IDENTITY};
 use voxalign_image::{Affine, Grid};
@@ -346,9 +347,15 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
         let part = self.grid.clone();
         drop(self);
         let SymmetricState { to_middle, sides, mut fields, shows, .. } = state;
-        // Where nothing was registered, displacements go on as they end at the border; both ways are to be inverse to each other there, too.
+        // Where nothing was registered, displacements go on as they end at the border; both ways are to be inverse to each other there, too. Farther
+        // out than the largest displacement their inverses go on in the same way.
         let grid = match shows {
-            Some(moving) => grown(&part, [(fixed, &to_middle), (&moving, &sides[1].inverse()?)])?,
+            Some(moving) => {
+                let largest = [Reduction::MaxAbs(0), Reduction::MaxAbs(1)];
+                let largest = device.reduce(&[&fields[0], &fields[1]], &largest)?;
+                let most = largest[0].max(largest[1]).ceil() + 1.0;
+                grown(&part, [(fixed, &to_middle), (&moving, &sides[1].inverse()?)], most)?
+            }
             None => part.clone(),
         };
         if grid.dims() != part.dims() {
