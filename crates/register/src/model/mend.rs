@@ -39,7 +39,7 @@ pub fn mend<D: Device>(device: &D, field: &mut D::Buffer<f32>, dims: Dims) -> Re
         let near = x(0).lt(param(0)).max(x(0).gt(param(1)));
         let mut mask = device.alloc::<f32>(n)?;
         device.eval(&near, &[&jacobian], &[smallest as f32, largest as f32], None, &mut mask)?;
-        touched += smooth_near(device, field, dims, &mask)?;
+        touched += smooth_near(device, field, dims, &mask, [1.0; 3])?;
     }
     Ok(touched)
 }
@@ -84,9 +84,19 @@ pub fn invert_consistently<D: Device>(
             break;
         }
         device.eval_in_place(&x(0).gt(param(0)), &mut mask, &[], &[error as f32], None)?;
-        touched += smooth_near(device, field, dims, &mask)?;
+        let sigma = across_slices(grid.spacing(), dims);
+        touched += smooth_near(device, field, dims, &mask, sigma)?;
     }
     Ok(touched)
+}
+
+/// How much a field is smoothed along each axis, voxels, where its inverse misses too much on voxels with these edges, mm: 1 along the longest,
+/// less along others. Between thick slices it is what changes from one to the next that an inverse misses.
+#[must_use]
+pub fn across_slices(edges: [f64; 3], dims: Dims) -> [f64; 3] {
+    let longest = (0..3).filter(|&a| dims[a] > 1).map(|a| edges[a]).fold(0.0, f64::max);
+    // Edges that are equal but for rounding count as equal.
+    edges.map(|edge| if edge > 0.99 * longest { 1.0 } else { edge / longest })
 }
 
 /// Where going by the displacement `first` and then by `second`, voxels of the grid, ends too far from
@@ -118,8 +128,8 @@ pub fn misses<D: Device>(
     Ok(Some(lengths))
 }
 
-/// Smooths a field around the voxels where `mask` is above 0, fading over a few voxels; the voxels
-/// touched.
+/// Smooths a field around the voxels where `mask` is above 0, fading over a few voxels, by a Gaussian of the standard deviation `sigma` along each
+/// axis, voxels; the voxels touched.
 ///
 /// # Errors
 /// What fails on the device.
@@ -128,6 +138,7 @@ pub fn smooth_near<D: Device>(
     field: &mut D::Buffer<f32>,
     dims: Dims,
     mask: &D::Buffer<f32>,
+    sigma: [f64; 3],
 ) -> Result<usize> {
     let near = widened(device, mask, dims, REACH)?;
     let touched = device.reduce(&[&near], &[Reduction::Sum(0)])?[0] as usize;
@@ -135,7 +146,7 @@ pub fn smooth_near<D: Device>(
     device.gaussian(&near, dims, [1.0; 3], GaussianMethod::Recursive, &mut wide)?;
     drop(near);
     let mut smooth = device.alloc::<f32>(field.len())?;
-    device.gaussian(field, dims, [1.0; 3], GaussianMethod::Narrow, &mut smooth)?;
+    device.gaussian(field, dims, sigma, GaussianMethod::Narrow, &mut smooth)?;
     device.blend_fields(Some(&smooth), &wide, field)?;
     Ok(touched)
 }
@@ -166,6 +177,13 @@ mod tests {
     use voxalign_image::{Affine, Matrix3, Vector3};
 
     type Values = <Cpu as Memory>::Buffer<f32>;
+
+    #[test]
+    fn what_is_smoothed_is_what_changes_across_slices() {
+        assert_eq!(across_slices([1.0, 1.0 + 1e-9, 1.0], [9; 3]), [1.0; 3]);
+        assert_eq!(across_slices([1.0, 1.0, 5.0], [9; 3]), [0.2, 0.2, 1.0]);
+        assert_eq!(across_slices([1.0, 2.0, 5.0], [9, 9, 1]), [0.5, 1.0, 1.0]);
+    }
 
     #[test]
     fn thick_slices_are_inverted_to_a_part_of_the_smallest_voxel() {

@@ -2,7 +2,9 @@
 
 use crate::attachment::images::{Moved, box_around, finer_slices, finest};
 use crate::error::{RegisterError, Result};
-use crate::model::mend::{ERROR, REPAIRS, invert_consistently, mend, misses, smooth_near, widened};
+use crate::model::mend::{
+    ERROR, REPAIRS, across_slices, invert_consistently, mend, misses, smooth_near, widened,
+};
 use voxalign_compute::ops::elementwise::x;
 use voxalign_compute::ops::resample::Interpolation;
 use voxalign_compute::{Device, DeviceBuffer, Dims};
@@ -174,6 +176,9 @@ pub(super) fn settled<D: Device>(
     let (from, dims) = (grid.dims(), fixed.dims());
     let map = fixed.to_world().then(half).then(grid.to_index()).rows();
     let to_fixed = Moved::<D>::map_of(grid, &half.inverse()?, fixed);
+    // Of a voxel of the fixed image along the axes of the middle, in voxels of that.
+    let edges =
+        [0, 1, 2].map(|a| to_fixed.iter().map(|row| row[a] * row[a]).sum::<f64>().powf(-0.5));
     let [mut u_f, mut u_m] = fields;
     let mut mended = mend(device, &mut u_f, from)? + mend(device, &mut u_m, from)?;
     let undone = |u: &D::Buffer<f32>| -> Result<_> {
@@ -209,8 +214,13 @@ pub(super) fn settled<D: Device>(
             device.warp_field(&off, dims, &to_fixed, u, from, linear, 0.0, &mut here)?;
             device.eval_in_place(&x(0).max(x(1)), &mut near, &[&here], &[], None)?;
         }
-        mended += smooth_near(device, &mut u_f, from, &near)?;
-        mended += smooth_near(device, &mut u_m, from, &near)?;
+        let mut sigma = across_slices([0, 1, 2].map(|a| edges[a] * grid.spacing()[a]), from);
+        if round >= REPAIRS / 2 {
+            // What is left takes a voxel of the fixed image.
+            (0..3).for_each(|a| sigma[a] *= edges[a].max(1.0));
+        }
+        mended += smooth_near(device, &mut u_f, from, &near, sigma)?;
+        mended += smooth_near(device, &mut u_m, from, &near, sigma)?;
         round += 1;
     }
 }
