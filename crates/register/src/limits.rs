@@ -66,7 +66,7 @@ limits! {
         energy_rise: f64 = 1e-6,
         /// The least fraction of the smaller field of view that overlaps the other under the affine part.
         overlap: f64 = 0.3,
-        /// The largest mean inverse-consistency error over the grid, as a part of the edge of a cube as large as a voxel.
+        /// The largest mean inverse-consistency error over the grid, smallest voxels.
         mean_inverse_error: f64 = 0.05,
         /// The largest inverse-consistency error, smallest voxels.
         largest_inverse_error: f64 = 0.5,

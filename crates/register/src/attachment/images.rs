@@ -53,17 +53,6 @@ pub fn finest(grid: &Grid) -> f64 {
     if finest < f64::MAX { finest } else { spacing[0] }
 }
 
-/// The edge of a cube as large as a voxel of a grid, of a square for slices, mm.
-#[must_use]
-pub fn voxel_edge(grid: &Grid) -> f64 {
-    let (spacing, dims) = (grid.spacing(), grid.dims());
-    let along: Vec<f64> = (0..3).filter(|&a| dims[a] > 1).map(|a| spacing[a]).collect();
-    match along.len() {
-        0 => spacing[0],
-        n => along.iter().product::<f64>().powf(1.0 / n as f64),
-    }
-}
-
 /// The factors along each axis, at least 1, that make voxels about as long as `target`, mm.
 #[must_use]
 pub fn factors_for(grid: &Grid, target: f64) -> [usize; 3] {

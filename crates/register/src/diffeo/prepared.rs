@@ -6,6 +6,7 @@ use super::pair::{OneStep, Pair, Prepared};
 use super::register::{Conclusion, Foregrounds, check_input, clip_boxes, object_on, to_world};
 use super::result::DeformResult;
 use super::verdict::{Findings, judge};
+use crate::attachment::images::finest;
 use crate::compare::field_overlap;
 use crate::error::Result;
 use crate::model::{Found, Model, Multiscale};
@@ -123,7 +124,8 @@ impl<D: Device> Setting<'_, D> {
             overlap: field_overlap(whole, input.channels[0].moving.grid(), &input.affine),
             masked: [input.fixed_mask.is_some(), input.moving_mask.is_some()],
             mended,
-            grid: whole,
+            voxels: whole.len(),
+            voxel: finest(whole),
         });
         Ok(DeformResult {
             forward,

@@ -208,7 +208,7 @@ fn subject<D: Device, M: CohortModel<D>>(
     let host = |b: &D::Buffer<f32>| -> Result<Volume<f32>> {
         Ok(Volume::new(grid.clone(), device.download(b)?)?)
     };
-    let checks = field_checks(&measures, &grid);
+    let checks = field_checks(&measures, finest(&grid));
     let [forward, inverse] = end.fields;
     let forward = to_world(&grid, device.into_host(forward)?)?;
     let carried = |t: &TemplateGeometry| {

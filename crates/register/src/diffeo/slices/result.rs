@@ -8,6 +8,7 @@ use super::super::result::DeformResult;
 use super::super::verdict::{Findings, judge};
 use super::evidence::{Pair, SliceEvidence, SlicesEvidence, check_slices};
 use super::{SliceInput, SlicesInput};
+use crate::attachment::images::finest;
 use crate::diffeo::calibrate::foreground_threshold;
 use crate::error::Result;
 use crate::measures::FieldMeasures;
@@ -82,7 +83,8 @@ pub(super) fn concluded<D: Device>(
         overlap: evidence.inside[0],
         masked: [input.slices.iter().any(|s| s.weights.is_some()), input.moving_mask.is_some()],
         mended,
-        grid: &grid,
+        voxels: grid.len(),
+        voxel: finest(&grid),
     });
     let name = "scales that ended where a tetrahedron would have been inverted";
     let check = Check::none(name, u64::from(stopped)).or(Remedy::Smoother);
