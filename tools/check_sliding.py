@@ -85,13 +85,18 @@ def deformed(program, folder, fixed, moving, options):
         verdict = json.loads((out / "result.json").read_text())["verdict"]
         affine = sitk.ReadTransform(str(out / "affine.tfm"))
         warp = nib.load(out / "warp.nii.gz")
-        w, to_world = np.asarray(warp.dataobj).squeeze(), LPS @ warp.affine
-    here = np.indices(w.shape[:3]).reshape(3, -1).T @ to_world[:3, :3].T + to_world[:3, 3]
+        w, to_voxel = np.asarray(warp.dataobj).squeeze(), np.linalg.inv(LPS @ warp.affine)
+    image = nib.load(folder / fixed)
+    shape, to_world = image.shape[:3], LPS @ image.affine
+    here = np.indices(shape).reshape(3, -1).T @ to_world[:3, :3].T + to_world[:3, 3]
+    # The field may have several voxels in one of the image.
+    at = (here @ to_voxel[:3, :3].T + to_voxel[:3, 3]).T
+    u = np.stack([ndimage.map_coordinates(w[..., a], at, order=1, mode="nearest") for a in range(3)], axis=1)
     origin = np.array(affine.TransformPoint((0.0, 0.0, 0.0)))
     matrix = np.stack([np.array(affine.TransformPoint(tuple(e))) - origin for e in np.eye(3)], axis=1)
-    found = (here + w.reshape(-1, 3)) @ matrix.T + origin - here
+    found = (here + u) @ matrix.T + origin - here
     failed = [c["name"] for c in verdict["checks"] if not c["passed"]]
-    return found.reshape(w.shape), "good" if verdict["good"] else f"bad ({'; '.join(failed)})"
+    return found.reshape(*shape, 3), "good" if verdict["good"] else f"bad ({'; '.join(failed)})"
 
 
 def main():

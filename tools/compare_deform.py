@@ -269,6 +269,16 @@ def grid_points(path):
     return at @ to_world[:3, :3].T + to_world[:3, 3]
 
 
+def at_points(path, points):
+    """The vectors of a field at world points (LPS), linear between its voxels: fields may have several in a thick slice."""
+    from scipy import ndimage
+
+    values, to_world = nifti(path)
+    to_voxel = np.linalg.inv(LPS @ to_world)
+    at = np.moveaxis(points @ to_voxel[:3, :3].T + to_voxel[:3, 3], -1, 0)
+    return np.stack([ndimage.map_coordinates(values[..., a], at, order=1, mode="nearest") for a in range(3)], -1)
+
+
 def linear(file):
     """The matrix (LPS) of an affine transform in a file of ITK's."""
     import SimpleITK as sitk
@@ -295,8 +305,8 @@ def by_voxalign(job, options):
     record = json.loads((folder / "vx/result.json").read_text())
     if not (folder / "vx/warp.nii.gz").exists():
         raise RuntimeError("no deformation: the affine part is too bad")
-    warp, _ = nifti(folder / "vx/warp.nii.gz")
-    field = through(grid_points(job["fixed"]), warp, linear(folder / "vx/affine.tfm"))
+    points = grid_points(job["fixed"])
+    field = through(points, at_points(folder / "vx/warp.nii.gz", points), linear(folder / "vx/affine.tfm"))
     said = {"verdict": "good" if record["verdict"]["good"] else "bad", "similarity": record["parameters"]["channels"][0]["similarity"]}
     return field, clock, said
 

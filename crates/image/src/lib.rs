@@ -60,6 +60,7 @@
 //! ```
 
 pub mod affine;
+mod average;
 pub mod elsewhere;
 pub mod error;
 pub mod field;

@@ -53,17 +53,19 @@ Using the result (a chain is listed from the fixed image: first the warp, then t
       the other direction with ANTs
 
 Written to DIR (older files with these names are replaced, or removed where none is written):
-  warp.nii.gz               displacements on the fixed grid, before the affine (ANTs: 1Warp)
-  inverse_warp.nii.gz       their inverse, on the fixed grid (ANTs: 1InverseWarp)
+  warp.nii.gz               displacements before the affine (ANTs: 1Warp), on the fixed grid; the
+                            symmetric model divides thick slices in two or three
+  inverse_warp.nii.gz       their inverse, on the same grid (ANTs: 1InverseWarp)
   affine.tfm                the affine part, fixed to moving world (ANTs: 0GenericAffine)
   affine.fsl.mat            the same for FSL
   warped.nii.gz             the moving image on the grid of the fixed one
   result.json               verdict, measures, energies, parameters, checksums of the inputs
   report.html               pictures and figures; opens offline in any browser
 and where --outputs names them:
-  composite.nii.gz          warp and affine as one field on the fixed grid
+  composite.nii.gz          warp and affine as one field on the grid of the warp
   inverse_composite.nii.gz  the inverse, moving to fixed, as one field on the moving grid
-  jacobian.nii.gz           Jacobian determinant of the warp, without the affine part
+  jacobian.nii.gz           Jacobian determinant of the warp in each fixed voxel, without the
+                            affine part
 If the affine part fails so badly that no deformation can start from it, only result.json and
 report.html are written.
 Fields are NIfTI images of vectors (intent 1007), LPS millimetres, as ITK and ANTs have them.

@@ -3,7 +3,7 @@
 
 use super::fields::{
     COMPOSITE, Fields, INVERSE_COMPOSITE, INVERSE_WARP, JACOBIAN, WARP, Writing, field_files,
-    write_chains, writers,
+    within_voxels, write_chains, writers,
 };
 use super::{
     AffineChoice, AffinePart, ChannelImages, Deformer, Found, Inputs, Scored, affine_part,
@@ -265,7 +265,8 @@ impl<D: Deformer> Course<'_, D> {
         task.carried(carried, machine, run, &mut staged)?;
         let as_floats = files::write_options(DataType::F32, dimensions);
         let files = field_files(run, &mut staged)?;
-        let fields = Fields { back, whole: &whole, jacobian: &jacobian, options: &as_floats };
+        let of_voxels = within_voxels(&jacobian, fixed)?;
+        let fields = Fields { back, whole: &whole, jacobian: &of_voxels, options: &as_floats };
         let mut fields = Some(fields);
         if machine.gpu().is_none() {
             // On the CPU all threads have enough to do, and the inverse is let go before the result is scored.
@@ -288,7 +289,8 @@ impl<D: Deformer> Course<'_, D> {
                 Scored::of(device, (&inputs.pair, moving), &whole, (start, rival), foreground, of)?;
             let measures = &measures;
             let verdict = with_affine_part(verdict, found.as_ref(), mirrored, evidence.as_ref());
-            let found = Found { pulls, verdict, measures, evidence, start, whole: &whole };
+            let voxels = jacobian.grid().len();
+            let found = Found { pulls, verdict, measures, voxels, evidence, start, whole: &whole };
             let (verdict, distances) = inputs.judged(found, &scored, [&grids[0], &grids[1]]);
             let views = scored.views;
             if let Some(deformation) = &mut record.deformation {

@@ -4,12 +4,14 @@ use crate::error::{Error, Result};
 use crate::options::Product;
 use crate::run::{self, Run};
 use crate::staged::Staged;
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::thread::ScopedJoinHandle;
 use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Affine, Displacement, Grid, Transform, VectorField, Volume};
 use voxalign_io::image::{self, WriteOptions};
 use voxalign_io::transform::{self, Geometry};
+use voxalign_register::attachment::images::with_divided_slices;
 use voxalign_register::resample::displacements;
 
 /// Names of the files that are a deformation's own.
@@ -40,6 +42,7 @@ pub(crate) struct Fields<'a> {
     /// The inverse affine map and field.
     pub(crate) back: Transform,
     pub(crate) whole: &'a Transform,
+    /// On the grid of the fixed image.
     pub(crate) jacobian: &'a Volume<f32>,
     pub(crate) options: &'a WriteOptions,
 }
@@ -104,8 +107,19 @@ pub(crate) fn displacement(field: VectorField) -> Transform {
     Transform::Displacement(Displacement::new(field))
 }
 
+/// The change of volume of each voxel of the fixed image, by a Jacobian determinant on the grid of a field: its mean there.
+pub(crate) fn within_voxels<'a>(
+    jacobian: &'a Volume<f32>,
+    fixed: &Grid,
+) -> Result<Cow<'a, Volume<f32>>> {
+    Ok(match jacobian.dims() == fixed.dims() {
+        true => Cow::Borrowed(jacobian),
+        false => Cow::Owned(jacobian.averaged_on(fixed)?),
+    })
+}
+
 /// Writes the affine part between a fixed and a moving grid, and what it makes with the displacement before it, to and fro, as one field each,
-/// where these are asked for; the whole, from fixed to moving, and its inverse.
+/// where these are asked for; the whole, from fixed to moving, and its inverse. A field of the whole is as fine as the displacement.
 pub(crate) fn write_chains(
     run: &Run<'_>,
     staged: &mut Staged<'_>,
@@ -122,12 +136,13 @@ pub(crate) fn write_chains(
     let back =
         Transform::Composite(vec![Transform::Affine(affine.inverse()?), displacement(inverse)]);
     if run.writes(Product::InverseComposite) {
-        let field = displacements(device, moving, &back)?;
+        let field = displacements(device, &with_divided_slices(moving)?, &back)?;
         write_transform(staged, INVERSE_COMPOSITE, &displacement(field))?;
     }
+    let on = forward.grid().clone();
     let whole = Transform::Composite(vec![displacement(forward), Transform::Affine(*affine)]);
     if run.writes(Product::Composite) {
-        let field = displacements(device, fixed, &whole)?;
+        let field = displacements(device, &on, &whole)?;
         write_transform(staged, COMPOSITE, &displacement(field))?;
     }
     Ok([whole, back])

@@ -204,6 +204,7 @@ pub(crate) fn register_by<D: Deformer>(
             evidence.as_ref(),
         ),
         measures: &deformation.measures,
+        voxels: deformation.jacobian.grid().len(),
         evidence,
         start,
         whole: &whole,
@@ -320,6 +321,8 @@ struct Found<'a> {
     /// What the registration says of it.
     verdict: Verdict,
     measures: &'a FieldMeasures,
+    /// Voxels of the grid that these are of.
+    voxels: usize,
     evidence: Option<DeformationEvidence>,
     /// The affine part, and the whole.
     start: Affine,
@@ -381,7 +384,7 @@ impl Inputs {
         scored: &Scored,
         grids: [&Grid; 2],
     ) -> (Verdict, Option<Distances>) {
-        let Found { pulls, mut verdict, measures, evidence, start, whole } = found;
+        let Found { pulls, mut verdict, measures, voxels, evidence, start, whole } = found;
         let Views { before, after } = &scored.views;
         let (before, after) = (&before.scores, &after.scores);
         let (worse, remedy) = match &scored.rival {
@@ -396,7 +399,7 @@ impl Inputs {
                 verdict = verdict.with(Some(check));
             }
         }
-        let energy = measures.harmonic_energy_of_object(grids[0].len()).filter(|_| pulls.images);
+        let energy = measures.harmonic_energy_of_object(voxels).filter(|_| pulls.images);
         let most = energy_allowed(evidence.as_ref());
         let earns = energy.and_then(|energy| after.earns(energy, most));
         verdict = verdict

@@ -8,19 +8,19 @@ use voxalign_options::Choice;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
 #[choice(snake_case)]
 pub enum Product {
-    /// displacements on the fixed grid.
+    /// displacements on the fixed grid, or on one that divides its thick slices.
     Warp,
     /// their inverse.
     InverseWarp,
     /// the affine transform, for ITK and for FSL.
     Affine,
-    /// warp and affine as one field on the fixed grid.
+    /// warp and affine as one field on the grid of the warp.
     Composite,
-    /// its inverse as one field on the moving grid.
+    /// its inverse as one field on the moving grid, or on one that divides its thick slices.
     InverseComposite,
     /// the moving image on the fixed grid.
     Warped,
-    /// the warp's change of volume.
+    /// the warp's change of volume in each voxel of the fixed grid.
     Jacobian,
     /// the mesh of an elastic body as it ended.
     Mesh,

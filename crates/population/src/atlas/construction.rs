@@ -73,7 +73,7 @@ pub struct Found {
     pub geometry: Vec<CarriedGeometry>,
     /// Numbers of the fields.
     pub measures: FieldMeasures,
-    /// Voxels near extreme changes of volume that were smoothed at the end, summed over rounds.
+    /// Voxels that were smoothed at the end, near extreme changes of volume and where the inverse missed too far, summed over rounds.
     pub mended: usize,
     /// Whether its deformation can be used.
     pub verdict: Verdict,

@@ -78,6 +78,21 @@ pub fn finer_slices(spacing: [f64; 3], flat: bool) -> [f64; 3] {
     spacing.map(|h| if h > THICK * finest { finest.max(h / SLICES) } else { h })
 }
 
+/// The grid of the fields that are found on [finer slices](finer_slices) than those of an image: its field of view, with each thick slice
+/// divided into as many as come closest to these. Between thick slices linear interpolation has no inverse for much of what is found on finer ones.
+///
+/// # Errors
+/// More voxels than can be addressed.
+pub fn with_divided_slices(grid: &Grid) -> Result<Grid> {
+    let (spacing, dims) = (grid.spacing(), grid.dims());
+    let finer = finer_slices(spacing, grid.is_2d());
+    let divided = [0, 1, 2].map(|a| match dims[a] {
+        1 => spacing[a],
+        _ => spacing[a] / (spacing[a] / finer[a]).round(),
+    });
+    if divided == spacing { Ok(grid.clone()) } else { Ok(grid.with_spacing(divided)?) }
+}
+
 impl<D: Device> DeviceImage<D> {
     /// The image with [finer slices](finer_slices) where its own are thick, by cubic splines, within the range of its values: linear
     /// interpolation loses what splines find between slices. Slices that are so thick that finer ones are thick as well, as of a heart, tell too

@@ -82,11 +82,11 @@ impl<D: Device, M: Model<D>> Pair<D, M> {
         })
     }
 
-    /// The result, on the grid of the fixed image.
-    pub(super) fn conclude(self, fixed: &Grid) -> Result<Found<D, M::Extra>> {
+    /// The result, with fields on a grid.
+    pub(super) fn conclude(self, grid: &Grid) -> Result<Found<D, M::Extra>> {
         let Self { device, model, state, images, .. } = self;
         drop(images);
-        model.conclude(&device, fixed, state)
+        model.conclude(&device, grid, state)
     }
 }
 

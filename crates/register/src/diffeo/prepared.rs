@@ -13,6 +13,7 @@ use crate::model::{Found, Model, Multiscale};
 use crate::multiscale::{self, ScaleRecord};
 use crate::progress::Progress;
 use voxalign_compute::Device;
+use voxalign_compute::ops::resample::Interpolation;
 use voxalign_image::{Grid, Volume};
 
 /// The parts of the fixed grid that a model can be computed on.
@@ -92,40 +93,48 @@ impl<'a, D: Device> PreparedPair<'a, D> {
         let mut pair = Pair::new(*device, images, parts, &input.affine, make)?;
         let (scales, rule) = (multiscale.scales(), multiscale.rule());
         let scales = multiscale::run(&mut pair, &mut OneStep, scales, &rule, progress)?;
-        let Found { fields, settled, mended, path, extra } = pair.conclude(grid)?;
+        let on = M::fields_on(grid)?;
+        let Found { fields, settled, mended, path, extra } = pair.conclude(&on)?;
         let found = Found { fields, settled, mended, path, extra: () };
-        Ok((setting.result(found, scales)?, extra))
+        Ok((setting.result(found, on, scales)?, extra))
     }
 }
 
 impl<D: Device> Setting<'_, D> {
-    /// What is made of what was found.
-    fn result(self, mut found: Found<D>, scales: Vec<ScaleRecord>) -> Result<DeformResult> {
+    /// What is made of what was found, on the grid of its fields.
+    fn result(
+        self,
+        mut found: Found<D>,
+        mut on: Grid,
+        scales: Vec<ScaleRecord>,
+    ) -> Result<DeformResult> {
         let Self { device, input, foregrounds, to, .. } = self;
         let whole = input.channels[0].fixed.grid();
-        for field in &mut found.fields {
-            if !to.is_whole(whole) {
+        if !to.is_whole(whole) {
+            for field in &mut found.fields {
                 *field = paste_field(device, field, whole, &to, Guard::default())?;
             }
+            on = whole.clone();
         }
-        let result = Conclusion::new(device, whole, found.fields, found.settled)?;
+        let result = Conclusion::new(device, &on, found.fields, found.settled)?;
         let mended = result.mended + found.mended;
         let foreground = foregrounds[0].0;
         let object = object_on(device, (input.channels[0].fixed, foreground[0]), input.fixed_mask)?;
-        let measures = result.measures(device, whole, object.as_ref())?;
+        let object = object.map(|object| on_voxels_of(device, object, whole, &on)).transpose()?;
+        let measures = result.measures(device, &on, object.as_ref())?;
         drop(object);
         let [forward, inverse] = result.fields;
-        let jacobian = Volume::new(whole.clone(), device.into_host(result.jacobian)?)?;
-        let forward = to_world(whole, device.into_host(forward)?)?;
-        let inverse = to_world(whole, device.into_host(inverse)?)?;
+        let jacobian = Volume::new(on.clone(), device.into_host(result.jacobian)?)?;
+        let forward = to_world(&on, device.into_host(forward)?)?;
+        let inverse = to_world(&on, device.into_host(inverse)?)?;
         let verdict = judge(&Findings {
             measures: &measures,
             scales: &scales,
             overlap: field_overlap(whole, input.channels[0].moving.grid(), &input.affine),
             masked: [input.fixed_mask.is_some(), input.moving_mask.is_some()],
             mended,
-            voxels: whole.len(),
-            voxel: finest(whole),
+            voxels: on.len(),
+            voxel: finest(&on),
         });
         Ok(DeformResult {
             forward,
@@ -141,6 +150,23 @@ impl<D: Device> Setting<'_, D> {
             verdict,
         })
     }
+}
+
+/// What is in each voxel of a grid, on another grid: that of the voxel which has its centre.
+fn on_voxels_of<D: Device>(
+    device: &D,
+    values: D::Buffer<f32>,
+    from: &Grid,
+    to: &Grid,
+) -> Result<D::Buffer<f32>> {
+    if from.dims() == to.dims() {
+        return Ok(values);
+    }
+    let map = to.to_world().then(from.to_index()).rows();
+    let mut out = device.alloc::<f32>(to.len())?;
+    let nearest = Interpolation::Nearest;
+    device.warp_affine(&values, from.dims(), &map, to.dims(), nearest, 0.0, &mut out)?;
+    Ok(out)
 }
 
 #[cfg(test)]

@@ -210,7 +210,7 @@ pub struct Conclusion<D: Device> {
     pub fields: [D::Buffer<f32>; 2],
     /// The determinant of the Jacobian of the first.
     pub jacobian: D::Buffer<f32>,
-    /// Voxels near extreme changes of volume that were smoothed, summed over rounds.
+    /// Voxels that were smoothed, near extreme changes of volume and where the inverse missed too far, summed over rounds.
     pub mended: usize,
 }
 

@@ -10,17 +10,18 @@ use voxalign_image::{Affine, Displacement, Transform, VectorField, Volume};
 /// The result of a deformable registration.
 ///
 /// The fixed point `x` goes to the moving point `A(x + u(x))`, the moving point `y` back to
-/// `p + w(p)` with `p = A⁻¹ y`: both fields are on the grid of the fixed image, RAS+ mm. As
-/// [transforms](Self::transform) they are interpolated linearly, and zero outside of that grid.
+/// `p + w(p)` with `p = A⁻¹ y`, RAS+ mm. Both fields are on the grid of the fixed image, but for those of the symmetric model where slices
+/// are thick: there they have several voxels along each (the same field of view, with each slice divided). As
+/// [transforms](Self::transform) they are interpolated linearly, and zero outside of their grid.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeformResult {
-    /// The displacement `u`, mm, on the fixed grid.
+    /// The displacement `u`, mm.
     pub forward: VectorField,
-    /// The displacement `w` that takes it back, mm, on the fixed grid.
+    /// The displacement `w` that takes it back, mm, on the same grid.
     pub inverse: VectorField,
     /// The affine map `A` that the deformation started from, fixed world to moving world.
     pub affine: Affine,
-    /// The determinant of the Jacobian of `x + u(x)` on the fixed grid.
+    /// The determinant of the Jacobian of `x + u(x)` on the same grid.
     pub jacobian: Volume<f32>,
     /// Numbers of the fields.
     pub measures: FieldMeasures,
@@ -33,7 +34,7 @@ pub struct DeformResult {
     pub foreground: [Option<f32>; 2],
     /// The part of the fixed grid that was registered.
     pub clipped: IndexBox,
-    /// Voxels near extreme changes of volume that were smoothed at the end, summed over rounds.
+    /// Voxels that were smoothed at the end, near extreme changes of volume and where the inverse missed too far, summed over rounds.
     pub mended: usize,
     /// The verdict.
     pub verdict: Verdict,

@@ -15,9 +15,9 @@ pub(super) struct Findings<'a> {
     /// Whether there is a mask of the fixed and of the moving image.
     pub(super) masked: [bool; 2],
     pub(super) mended: usize,
-    /// Voxels of the fixed grid.
+    /// Voxels of the grid of the fields.
     pub(super) voxels: usize,
-    /// The smallest spacing of the fixed grid, mm.
+    /// The smallest spacing of that grid, mm.
     pub(super) voxel: f64,
 }
 
@@ -36,8 +36,8 @@ pub(super) fn judge(f: &Findings<'_>) -> Verdict {
     let mut remarks = Vec::new();
     if f.mended > 0 {
         remarks.push(text!(
-            "the final deformation was smoothed near extreme volume changes: {} % of the voxels, each counted \
-             every time that it was smoothed",
+            "the final deformation was smoothed where it changed volumes too much or its inverse missed too far: {} % \
+             of the voxels, each counted every time that it was smoothed",
             short(100.0 * f.mended as f64 / f.voxels.max(1) as f64)
         ));
     }

@@ -1,4 +1,4 @@
-//! The safeguard against folding and extreme volume changes.
+//! The safeguards against folding, extreme volume changes and inverses that miss.
 
 use crate::attachment::images::finest;
 use crate::error::Result;

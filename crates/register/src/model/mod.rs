@@ -50,7 +50,7 @@ pub use template::TemplatePoints;
 
 /// The result of a model for a pair, with what it has beside fields.
 pub struct Found<D: Device, E = ()> {
-    /// The displacement on the fixed grid, before the affine map, and one that takes it back, or is near
+    /// The displacement on the grid that was [asked for](Model::conclude), before the affine map, and one that takes it back, or is near
     /// that; voxels.
     pub fields: [D::Buffer<f32>; 2],
     /// Whether they are consistent as they are.
@@ -232,17 +232,23 @@ pub trait Model<D: Device>: Send {
         Ok(None)
     }
 
-    /// The result for the [only subject](Self::begin), on the grid of the fixed image, once it is at the finest
-    /// scale.
+    /// The grid of the fields of its result, of the grid of the fixed image that was computed on. Another one covers the same field of view.
+    ///
+    /// # Errors
+    /// More voxels than can be addressed.
+    fn fields_on(fixed: &Grid) -> Result<Grid>
+    where
+        Self: Sized,
+    {
+        Ok(fixed.clone())
+    }
+
+    /// The result for the [only subject](Self::begin), with fields on a grid, the [one for them](Self::fields_on), once it is at the
+    /// finest scale.
     ///
     /// # Errors
     /// Memory that runs out.
-    fn conclude(
-        self,
-        device: &D,
-        fixed: &Grid,
-        state: Self::State,
-    ) -> Result<Found<D, Self::Extra>>
+    fn conclude(self, device: &D, grid: &Grid, state: Self::State) -> Result<Found<D, Self::Extra>>
     where
         Self: Sized;
 }

@@ -9,6 +9,7 @@ use super::plane::Plane;
 use super::studio::Studio;
 use crate::error::Result;
 use crate::text::number;
+use std::borrow::Cow;
 use voxalign_image::{VectorField, Volume};
 
 /// Squares of the grid along the longest side of the image.
@@ -23,7 +24,8 @@ pub(crate) struct Deformation<'s, 'a> {
     studio: &'s Studio<'a>,
     /// Its Jacobian determinant.
     pub(crate) change: VolumeChange<'s, 'a>,
-    field: &'a VectorField,
+    /// The displacements on the grid of the fixed image, mm.
+    field: Cow<'a, VectorField>,
     /// Distance of the lines of the grid, mm.
     square: f64,
     /// The displacement that has full colour, mm.
@@ -34,11 +36,12 @@ pub(crate) struct Deformation<'s, 'a> {
 }
 
 impl<'s, 'a> Deformation<'s, 'a> {
+    /// Of a determinant and displacements on a grid that divides the voxels of the fixed image, or on that of the image.
     pub(crate) fn new(
         studio: &'s Studio<'a>,
         jacobian: &'a Volume<f32>,
         field: &'a VectorField,
-    ) -> Self {
+    ) -> Result<Self> {
         let grid = field.grid();
         let (mut largest, mut sum, mut count) = (0.0f64, 0.0, 0usize);
         let (xs, rest) = field.data().split_at(grid.len());
@@ -55,15 +58,20 @@ impl<'s, 'a> Deformation<'s, 'a> {
             .filter(|&a| grid.dims()[a] > 1)
             .map(|a| grid.extent()[a])
             .fold(f64::MIN_POSITIVE, f64::max);
-        Self {
+        let fixed = studio.grid_of_fixed();
+        let pictured = match grid.dims() == fixed.dims() {
+            true => Cow::Borrowed(field),
+            false => Cow::Owned(field.averaged_on(fixed)?),
+        };
+        Ok(Self {
             studio,
-            change: VolumeChange::new(studio, jacobian),
-            field,
+            change: VolumeChange::new(studio, jacobian)?,
+            field: pictured,
             square: round_up(longest / SQUARES),
             reach: if largest > 0.0 { round_up(largest) } else { 1.0 },
             largest,
             mean: sum / count.max(1) as f64,
-        }
+        })
     }
 
     /// The moving image as deformed with the lines of the grid upon it.
@@ -190,7 +198,7 @@ mod tests {
         let jacobian = Volume::filled(grid.clone(), 1.0);
         let field = VectorField::from_world_fn(grid, |_| Vector3::new(shift, 0.0, 0.0));
         let studio = Studio::new(Images::new(&image, &image, &image)).unwrap();
-        let deformation = Deformation::new(&studio, &jacobian, &field);
+        let deformation = Deformation::new(&studio, &jacobian, &field).unwrap();
         assert_eq!((deformation.change.folded, deformation.square), (0, 2.5));
         assert!((deformation.mean - shift).abs() < 1e-6);
         let svg = deformation.lines(&studio.planes[0]);

@@ -18,7 +18,8 @@ use voxalign_register::multiscale::ScaleRecord;
 
 /// The content of a report on a deformable registration.
 ///
-/// All images and the field are on the grid of the fixed image.
+/// All images are on the grid of the fixed image; displacements and their determinant as well, or on a grid that
+/// [divides](Grid::parts_of) its voxels.
 #[derive(Debug, Clone, Copy)]
 pub struct DeformReport<'a> {
     /// The record of the run; its transform is the affine part.
@@ -105,8 +106,8 @@ const HIGHLIGHTS: [Figure; 3] = [Figure::LabelOverlap, Figure::Ncc, Figure::Mi];
 /// [affine registration](crate::affine::render).
 ///
 /// # Errors
-/// [`ReportError::OtherGrid`](crate::ReportError::OtherGrid) where an image or the field is not on
-/// the grid of the fixed image, [`ReportError::Png`](crate::ReportError::Png) where a picture cannot
+/// [`ReportError::OtherGrid`](crate::ReportError::OtherGrid) where an image or the field is on
+/// another grid, [`ReportError::Png`](crate::ReportError::Png) where a picture cannot
 /// be compressed.
 pub fn render(report: &DeformReport<'_>) -> Result<String> {
     render_with(report, |_, _| Ok(()))
@@ -118,13 +119,12 @@ pub(crate) fn render_with(
     more: impl FnOnce(&mut Page, &Studio<'_>) -> Result<()>,
 ) -> Result<String> {
     let record = report.record;
-    check_grids(
-        "fixed image",
-        report.images.fixed.grid(),
-        &[("Jacobian", report.jacobian.grid()), ("displacement field", report.field.grid())],
-    )?;
+    let fixed = report.images.fixed.grid();
+    let of = [("Jacobian", report.jacobian.grid()), ("displacement field", report.field.grid())];
+    let others: Vec<_> = of.into_iter().filter(|(_, grid)| grid.parts_of(fixed).is_err()).collect();
+    check_grids("fixed image", fixed, &others)?;
     let studio = Studio::new(report.images)?;
-    let deformation = Deformation::new(&studio, report.jacobian, report.field);
+    let deformation = Deformation::new(&studio, report.jacobian, report.field)?;
     let mut page = Page::on(record, cards(record, &deformation));
     page.add("Compare", comparison(&studio.planes, &FIXED_AND_MOVING));
     pair::slices(

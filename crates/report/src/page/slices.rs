@@ -76,7 +76,7 @@ pub fn render(report: &SlicesReport<'_>) -> Result<String> {
     let slices: Vec<Placed<'_>> = slices.collect::<Result<_>>()?;
     let moved = moved(report)?;
     let studio = Studio::new(Images::new(warped, warped, warped))?;
-    let change = VolumeChange::new(&studio, jacobian);
+    let change = VolumeChange::new(&studio, jacobian)?;
     let shown = Shown { record, slices: &slices };
 
     let mut page = Page::on(record, cards(report, &change));

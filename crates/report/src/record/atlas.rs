@@ -73,7 +73,7 @@ pub struct SubjectRecord {
     pub information: Option<[f64; 2]>,
     /// Numbers of its displacement field.
     pub measures: FieldMeasures,
-    /// Voxels near extreme changes of volume that were smoothed at the end, summed over rounds.
+    /// Voxels that were smoothed at the end, near extreme changes of volume and where the inverse missed too far, summed over rounds.
     pub mended: usize,
     /// Whether it is unlike the others.
     pub outlying: bool,

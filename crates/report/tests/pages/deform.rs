@@ -317,6 +317,40 @@ fn another_grid_is_an_error() {
 }
 
 #[test]
+fn fields_may_have_several_voxels_in_a_thick_slice() {
+    let grid = oblique();
+    let [x, y, z] = grid.spacing();
+    let fine = grid.with_spacing([x, y, z / 3.0]).unwrap();
+    let (image, _) = head(&grid, |w| w);
+    let page = |of: &Grid, folds: bool| {
+        let field = bend(of, folds);
+        deform::render(&DeformReport {
+            record: &record(&grid, !folds),
+            images: Images::new(&image, &image, &image),
+            jacobian: &jacobian(&field),
+            field: &field,
+            energies: &energies(),
+        })
+        .unwrap()
+    };
+    for id in ["grid", "jacobian", "displacement"] {
+        assert!(page(&fine, false).contains(&format!("<figure id=\"fig-{id}\"")), "{id}");
+    }
+    // Folds are counted where they are.
+    let folded = |page: &str| -> f64 {
+        let number = page.split(" voxels fold</strong>").next().unwrap();
+        let number = number.rsplit("<strong class=\"fail\">").next().unwrap();
+        let of: Vec<f64> = number
+            .split(" of ")
+            .map(|n| n.replace(|c: char| !c.is_ascii_digit(), "").parse().unwrap())
+            .collect();
+        of[0] / of[1]
+    };
+    let [coarse, fine] = [&grid, &fine].map(|of| folded(&page(of, true)));
+    assert!(coarse > 0.0 && (fine / coarse - 1.0).abs() < 0.3, "{fine} {coarse}");
+}
+
+#[test]
 fn a_whole_head_is_quick_and_small() {
     let grid = Grid::axis_aligned([182, 218, 182], [1.0; 3]).unwrap();
     let [fixed, before, after] = [0, 5, 11].map(|seed| noise(&grid, seed));

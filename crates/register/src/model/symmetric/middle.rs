@@ -245,6 +245,7 @@ pub(super) fn through<D: Device>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attachment::images::with_divided_slices;
     use voxalign_compute::Memory;
     use voxalign_compute::cpu::Cpu;
     use voxalign_compute::ops::Resample;
@@ -283,6 +284,22 @@ mod tests {
         let grid = Grid::axis_aligned([20, 30, 9], [1.0, 1.0, 3.0]).unwrap();
         let middle = middle_grid(&grid, &grid, &Affine::identity()).unwrap();
         assert_eq!((middle.dims(), middle.spacing()), ([20, 30, 27], [1.0; 3]));
+    }
+
+    #[test]
+    fn fields_divide_thick_slices_into_whole_voxels() {
+        let parts = |dims: [usize; 3], spacing: [f64; 3]| {
+            let grid = Grid::axis_aligned(dims, spacing).unwrap();
+            with_divided_slices(&grid).unwrap().parts_of(&grid).unwrap()
+        };
+        let dims = [20, 30, 9];
+        assert_eq!(parts(dims, [1.0, 1.0, 1.4]), [1; 3]);
+        assert_eq!(parts(dims, [1.0, 1.0, 1.6]), [1, 1, 2]);
+        assert_eq!(parts(dims, [1.0, 1.0, 2.4]), [1, 1, 2]);
+        assert_eq!(parts(dims, [1.4, 1.4, 10.0]), [1, 1, 3]);
+        assert_eq!(parts(dims, [0.4, 2.0, 0.4]), [1, 3, 1]);
+        assert_eq!(parts([20, 1, 9], [0.4, 2.0, 0.8]), [1, 1, 2]);
+        assert_eq!(parts([20, 30, 1], [1.0, 3.0, 8.0]), [1; 3]);
     }
 
     #[test]

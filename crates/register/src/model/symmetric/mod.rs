@@ -19,7 +19,9 @@ use super::{
     Borrower, Buffers, CohortModel, Counts, FixedImage, Found, Lent, Model, Pull, Shift,
     UseCohortModel,
 };
-use crate::attachment::images::{DeviceImage, Moved, both, clamp_weights, onto, seen, seen_at};
+use crate::attachment::images::{
+    DeviceImage, Moved, both, clamp_weights, onto, seen, seen_at, with_divided_slices,
+};
 use crate::error::{RegisterError, Result};
 use crate::multiscale::Scale;
 use crate::similarity::{Images, PendingEnergies};
@@ -343,7 +345,12 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
         self.work.as_mut().map_or(Ok(None), |work| work.mover.residual())
     }
 
-    fn conclude(self, device: &D, fixed: &Grid, state: SymmetricState<D>) -> Result<Found<D>> {
+    /// As fine across slices as the middle, which both ways pass through.
+    fn fields_on(fixed: &Grid) -> Result<Grid> {
+        with_divided_slices(fixed)
+    }
+
+    fn conclude(self, device: &D, on: &Grid, state: SymmetricState<D>) -> Result<Found<D>> {
         let part = self.grid.clone();
         drop(self);
         let SymmetricState { to_middle, sides, mut fields, shows, .. } = state;
@@ -354,7 +361,7 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
                 let largest = [Reduction::MaxAbs(0), Reduction::MaxAbs(1)];
                 let largest = device.reduce(&[&fields[0], &fields[1]], &largest)?;
                 let most = largest[0].max(largest[1]).ceil() + 1.0;
-                grown(&part, [(fixed, &to_middle), (&moving, &sides[1].inverse()?)], most)?
+                grown(&part, [(on, &to_middle), (&moving, &sides[1].inverse()?)], most)?
             }
             None => part.clone(),
         };
@@ -366,7 +373,7 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
                 *field = out;
             }
         }
-        let (fields, mended) = settled(device, &grid, &to_middle, fields, fixed)?;
+        let (fields, mended) = settled(device, &grid, &to_middle, fields, on)?;
         // Both directions were treated alike, and have been made consistent.
         Ok(Found { fields, settled: true, mended, path: None, extra: () })
     }
