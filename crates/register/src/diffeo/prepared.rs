@@ -89,11 +89,15 @@ impl<'a, D: Device> PreparedPair<'a, D> {
         make: impl Fn(&Grid) -> M,
     ) -> Result<(DeformResult, M::Extra)> {
         let Self { images, setting } = self;
-        let Setting { device, input, grid, parts, .. } = &setting;
+        let Setting { device, input, to, grid, parts, .. } = &setting;
         let mut pair = Pair::new(*device, images, parts, &input.affine, make)?;
         let (scales, rule) = (multiscale.scales(), multiscale.rule());
         let scales = multiscale::run(&mut pair, &mut OneStep, scales, &rule, progress)?;
-        let on = M::fields_on(grid)?;
+        // Fields of a part are pasted into the whole grid.
+        let on = match to.is_whole(input.channels[0].fixed.grid()) {
+            true => M::fields_on(grid)?,
+            false => grid.clone(),
+        };
         let Found { fields, settled, mended, path, extra } = pair.conclude(&on)?;
         let found = Found { fields, settled, mended, path, extra: () };
         Ok((setting.result(found, on, scales)?, extra))

@@ -232,7 +232,8 @@ pub trait Model<D: Device>: Send {
         Ok(None)
     }
 
-    /// The grid of the fields of its result, of the grid of the fixed image that was computed on. Another one covers the same field of view.
+    /// The grid of the fields of its result for a grid of the fixed image, of which no part was left out. Another one covers the same field
+    /// of view.
     ///
     /// # Errors
     /// More voxels than can be addressed.
