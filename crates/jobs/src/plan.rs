@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use voxalign_image::{Grid, memory};
 use voxalign_io::image;
 use voxalign_options::{Choice as _, text};
+use voxalign_register::attachment::images::slice_parts;
 use voxalign_register::model::symmetric::middle_spacing;
 
 /// What a job would read and write, and about how much memory it takes on the CPU.
@@ -101,6 +102,16 @@ impl Plan {
         (0..3).map(along).product()
     }
 
+    /// Voxels of the grid of fields that divide the thick slices of an image.
+    pub(crate) fn divided(&self, role: Role) -> u64 {
+        let read = self.reads.iter().find(|r| r.role == role.name());
+        let Some((dims, spacing)) = read.and_then(|r| Some((r.dims?, r.spacing_mm?))) else {
+            return 0;
+        };
+        let parts = slice_parts(dims, spacing);
+        (0..3).map(|a| (dims[a] * parts[a]) as u64).product()
+    }
+
     /// Voxels of the largest file of some roles.
     pub(crate) fn largest(&self, roles: &[Role]) -> u64 {
         let of = self
@@ -114,6 +125,9 @@ impl Plan {
 
 /// What every job takes, bytes: threads, programs of kernels, and the pages of the program itself, which a development build has the most of.
 pub(crate) const BASE: u64 = 42 << 20;
+
+/// The end of a registration that has both fields, bytes for each of their voxels: they are compared, and what they do is measured.
+pub(crate) const FIELDS: u64 = 65;
 
 /// An affine registration, bytes for each voxel of both images: as measured from 1 to 17 million of them, at most.
 pub(crate) const AFFINE: u64 = 14;

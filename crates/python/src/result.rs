@@ -6,19 +6,20 @@ use crate::work::{Teller, Watcher, run};
 use crate::{error, json, pickled};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use serde::Deserialize;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
 use voxalign_compute::cpu::Cpu;
-use voxalign_image::{Transform as Map, Volume};
+use voxalign_image::{Grid, Transform as Map, Volume};
 use voxalign_io::transform::Geometry;
 use voxalign_jobs::pair::HeldImage;
 use voxalign_jobs::{Done, Error, files};
 use voxalign_options::text;
 use voxalign_python_macros::guarded;
 use voxalign_register::fields::jacobian_determinants;
-use voxalign_report::Judged;
+use voxalign_report::{GridRecord, Judged};
 
 /// What a job found, as data.
 #[derive(Debug)]
@@ -117,6 +118,19 @@ impl Result {
         })
     }
 
+    /// The grid of the fixed image, where the record has one.
+    fn fixed_grid(&self) -> PyResult<Option<Grid>> {
+        let inputs = self.record["inputs"].as_array().into_iter().flatten();
+        let of_fixed = |input: &&Value| {
+            ["fixed", "fixed_probability"].iter().any(|role| input["role"] == *role)
+        };
+        let Some(grid) = inputs.filter(of_fixed).map(|i| &i["grid"]).find(|g| !g.is_null()) else {
+            return Ok(None);
+        };
+        let grid = GridRecord::deserialize(grid).map_err(|e| error::internal(&e.to_string()))?;
+        grid.grid().map(Some).map_err(|e| error::internal(&e.to_string()))
+    }
+
     /// Reads something of its files. They stay as long as that takes.
     fn read<T: Send + 'static>(
         &self,
@@ -207,13 +221,14 @@ impl Result {
         }
     }
 
-    /// The Jacobian determinant of the warp, without the affine part.
+    /// The Jacobian determinant of the warp, without the affine part, in each voxel of the fixed image.
     #[getter]
     fn jacobian(&self, py: Python<'_>) -> PyResult<Image> {
         if self.file("jacobian").is_some() {
             return self.image(py, "jacobian", "Jacobian determinant");
         }
         let warp = self.needed("warp", "warp")?;
+        let fixed = self.fixed_grid()?;
         let image = self.read(py, move |teller| {
             let Map::Displacement(field) = map(&warp, teller)? else {
                 return Err(Error::Internal("the warp is no field".into()));
@@ -221,7 +236,13 @@ impl Result {
             let device = Cpu::new(Some(rayon::current_num_threads()))?;
             let field = field.into_field();
             let values = jacobian_determinants(&device, &field)?;
-            Ok(Volume::new(field.grid().clone(), values)?)
+            let jacobian = Volume::new(field.grid().clone(), values)?;
+            Ok(match fixed {
+                Some(fixed) if jacobian.grid().parts_of(&fixed).is_ok() => {
+                    jacobian.averaged_on(&fixed)?
+                }
+                _ => jacobian,
+            })
         })?;
         Ok(HeldImage::from(image).into())
     }

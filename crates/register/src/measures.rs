@@ -26,7 +26,7 @@ pub struct Consistency {
 /// dominates a mean over a whole grid.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct ObjectMeasures {
-    /// Voxels of the object.
+    /// Voxels of the object, of the grid of the field.
     pub voxels: u64,
     /// The smallest Jacobian determinant of these voxels.
     pub smallest_jacobian: f64,
@@ -57,7 +57,7 @@ pub struct FieldMeasures {
     pub smallest_jacobian: f64,
     /// The largest Jacobian determinant.
     pub largest_jacobian: f64,
-    /// Voxels whose Jacobian determinant is not above 0 (nor a number): the mapping folds there.
+    /// Voxels of the grid of the field whose Jacobian determinant is not above 0 (nor a number): the mapping folds there.
     pub folded: u64,
     /// The mean of the natural logarithm of the Jacobian determinants above 0.
     pub log_jacobian_mean: f64,

@@ -63,7 +63,8 @@ Written to DIR (older files with these names are replaced, or removed where none
   report.html               pictures and figures; opens offline in any browser
 and where --outputs names them:
   composite.nii.gz          warp and affine as one field on the grid of the warp
-  inverse_composite.nii.gz  the inverse, moving to fixed, as one field on the moving grid
+  inverse_composite.nii.gz  the inverse, moving to fixed, as one field on the moving grid, with
+                            thick slices divided as well
   jacobian.nii.gz           Jacobian determinant of the warp in each fixed voxel, without the
                             affine part
 If the affine part fails so badly that no deformation can start from it, only result.json and

@@ -467,10 +467,18 @@ fn thick_slices_are_divided_in_fields() {
     assert!(least < 0.9 && least > 0.1, "{least}");
     let html = fs::read_to_string(place.path("out/report.html")).unwrap();
     assert!(html.contains("fig-jacobian") && html.contains("fig-grid"));
+    // A field for programs that take those of the fixed grid alone.
+    let line_on_fixed = "compose -t out/warp.nii.gz -o on.nii.gz --fixed-geometry a.nii.gz";
+    place.line(line_on_fixed).expect(0);
+    assert_eq!(slices("on.nii.gz"), fixed);
+    place.line(&format!("{there} w.nii.gz -t on.nii.gz -t out/affine.tfm")).expect(0);
+    assert!(apart(&place, "out/warped.nii.gz", "w.nii.gz") < 1e-3);
     // Greedy steps are on the grid of the fixed image.
     let run = place.line(&format!("{line} --model greedy --no-report"));
     assert!(run.code < 2, "{}", run.err);
-    assert_eq!(slices("out/warp.nii.gz"), fixed);
+    for (name, expected) in [("warp", fixed), ("composite", fixed), ("inverse_composite", moving)] {
+        assert_eq!(slices(&format!("out/{name}.nii.gz")), expected, "{name}");
+    }
 }
 
 #[test]

@@ -81,7 +81,14 @@ fn check(name: &str, intent: i32, plan: &Plan, path: &Path) -> Result<()> {
 }
 
 pub(crate) fn write(path: &Path, transform: &Transform, geometry: &Geometry<'_>) -> Result<()> {
-    if let Transform::Displacement(d) = transform {
+    // A field that is on the grid is written as it is.
+    let is_on = |grid: &Grid, fixed: &Grid| {
+        let finest = grid.spacing().into_iter().fold(f64::INFINITY, f64::min);
+        grid.approx_eq(fixed, 1e-3 * finest)
+    };
+    if let Transform::Displacement(d) = transform
+        && geometry.fixed.is_none_or(|fixed| is_on(d.field().grid(), fixed))
+    {
         return write_field(path, d.field());
     }
     let Some(fixed) = geometry.fixed else {
@@ -143,6 +150,30 @@ mod tests {
             };
             assert_eq!(d.field().data(), field.data());
             assert!(d.field().grid().approx_eq(field.grid(), 1e-5));
+        }
+    }
+
+    #[test]
+    fn fields_of_another_grid_are_sampled_on_the_fixed_grid() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("w.nii.gz");
+        let fixed = grid();
+        let [x, y, z] = fixed.spacing();
+        let fine = fixed.with_spacing([x, y, z / 3.0]).unwrap();
+        let linear = |p: Vector3<f64>| p * 0.1 + Vector3::new(1.0, 2.0, 3.0);
+        let field = Displacement::new(VectorField::from_world_fn(fine.clone(), linear));
+        for on in [&fixed, &fine] {
+            let geometry = Geometry { fixed: Some(on), moving: None };
+            transform::write(&path, &Transform::Displacement(field.clone()), &geometry).unwrap();
+            let Transform::Displacement(d) = transform::read(&path, &Geometry::default()).unwrap()
+            else {
+                panic!("no field");
+            };
+            assert!(d.field().grid().approx_eq(on, 1e-4));
+            let expected = VectorField::from_world_fn(on.clone(), linear);
+            for (a, b) in d.field().data().iter().zip(expected.data()) {
+                assert!((a - b).abs() < 1e-4, "{a} is not {b}");
+            }
         }
     }
 

@@ -22,10 +22,12 @@ use crate::run::{
 };
 use crate::staged::Staged;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use voxalign_image::{Affine, Grid, Transform};
 use voxalign_io::image::{self, DataType};
 use voxalign_io::transform::Geometry;
 use voxalign_options::{Choice, OptionError, Text, text};
+use voxalign_register::attachment::images::with_divided_slices;
 use voxalign_register::diffeo::{DeformResult, Suited};
 use voxalign_register::linear::{AffineResult, Init};
 use voxalign_register::multiscale::ScaleRecord;
@@ -250,9 +252,14 @@ impl<D: Deformer> Course<'_, D> {
         } = result;
 
         let dimensions = inputs.pair.dimensions;
-        let (fields, of) = ([forward, inverse], [&grids[0], &grids[1]]);
+        let [fixed, moving] = &grids;
+        let back_on = match deformer.divides_slices() {
+            true => with_divided_slices(moving)?,
+            false => moving.clone(),
+        };
+        let (fields, of) = (([forward, inverse], &back_on), [fixed, moving]);
         let [whole, back] = write_chains(run, &mut staged, device, fields, &start, of, dimensions)?;
-        let (fixed, of_scales) = (&grids[0], &*scales);
+        let of_scales = &*scales;
         let carried = Carried {
             start,
             whole: &whole,
@@ -265,7 +272,10 @@ impl<D: Deformer> Course<'_, D> {
         task.carried(carried, machine, run, &mut staged)?;
         let as_floats = files::write_options(DataType::F32, dimensions);
         let files = field_files(run, &mut staged)?;
-        let of_voxels = within_voxels(&jacobian, fixed)?;
+        let of_voxels = match run.writes(Product::Jacobian) {
+            true => within_voxels(&jacobian, fixed)?,
+            false => Cow::Borrowed(&jacobian),
+        };
         let fields = Fields { back, whole: &whole, jacobian: &of_voxels, options: &as_floats };
         let mut fields = Some(fields);
         if machine.gpu().is_none() {

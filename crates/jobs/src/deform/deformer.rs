@@ -21,6 +21,9 @@ pub(crate) trait Deformer {
     /// What the similarity is multiplied by in the energy that is shown.
     fn similarity_weight(&self) -> f64;
 
+    /// Whether its fields have several voxels in a thick slice.
+    fn divides_slices(&self) -> bool;
+
     /// Deforms the moving image to the fixed one.
     fn deform(
         &self,
@@ -39,6 +42,10 @@ impl Deformer for Matching {
 
     fn similarity_weight(&self) -> f64 {
         self.model.similarity_weight()
+    }
+
+    fn divides_slices(&self) -> bool {
+        self.model.meets_half_way()
     }
 
     fn deform(
@@ -62,6 +69,10 @@ impl Deformer for ElasticSetting {
 
     fn similarity_weight(&self) -> f64 {
         1.0
+    }
+
+    fn divides_slices(&self) -> bool {
+        false
     }
 
     fn deform(

@@ -11,7 +11,6 @@ use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Affine, Displacement, Grid, Transform, VectorField, Volume};
 use voxalign_io::image::{self, WriteOptions};
 use voxalign_io::transform::{self, Geometry};
-use voxalign_register::attachment::images::with_divided_slices;
 use voxalign_register::resample::displacements;
 
 /// Names of the files that are a deformation's own.
@@ -119,12 +118,13 @@ pub(crate) fn within_voxels<'a>(
 }
 
 /// Writes the affine part between a fixed and a moving grid, and what it makes with the displacement before it, to and fro, as one field each,
-/// where these are asked for; the whole, from fixed to moving, and its inverse. A field of the whole is as fine as the displacement.
+/// where these are asked for; the whole, from fixed to moving, and its inverse. The field of the whole is on the grid of the displacement, that of the
+/// way back on `back_on`.
 pub(crate) fn write_chains(
     run: &Run<'_>,
     staged: &mut Staged<'_>,
     device: &AnyDevice,
-    [forward, inverse]: [VectorField; 2],
+    ([forward, inverse], back_on): ([VectorField; 2], &Grid),
     affine: &Affine,
     [fixed, moving]: [&Grid; 2],
     dimensions: usize,
@@ -136,7 +136,7 @@ pub(crate) fn write_chains(
     let back =
         Transform::Composite(vec![Transform::Affine(affine.inverse()?), displacement(inverse)]);
     if run.writes(Product::InverseComposite) {
-        let field = displacements(device, &with_divided_slices(moving)?, &back)?;
+        let field = displacements(device, back_on, &back)?;
         write_transform(staged, INVERSE_COMPOSITE, &displacement(field))?;
     }
     let on = forward.grid().clone();

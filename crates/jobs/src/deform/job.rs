@@ -398,9 +398,10 @@ impl crate::Job for Job {
         let models = [Some(&ask.matching), ask.of_two_kinds.as_ref()].into_iter().flatten();
         let models = models.flat_map(Ways::all);
         let meeting = plan.meeting([Role::Fixed, Role::Moving]);
-        let of = |model: DeformModel| {
-            let voxels = if model.meets_half_way() { meeting } else { fixed };
-            model.bytes_per_voxel() * voxels
+        let divided = plan.divided(Role::Fixed);
+        let of = |model: DeformModel| match model.meets_half_way() {
+            true => (model.bytes_per_voxel() * meeting).max(48 * meeting + plan::FIELDS * divided),
+            false => model.bytes_per_voxel() * fixed,
         };
         let bytes = models.map(|m| of(m.model)).max().unwrap_or_default();
         let further = 8 * 2 * fixed * ask.channels.len() as u64;

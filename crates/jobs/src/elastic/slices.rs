@@ -249,7 +249,7 @@ pub(super) fn run(
         &run,
         &mut staged,
         device,
-        [forward, inverse],
+        ([forward, inverse], inputs.grid()),
         &affine,
         [&grid, inputs.grid()],
         3,

@@ -78,19 +78,26 @@ pub fn finer_slices(spacing: [f64; 3], flat: bool) -> [f64; 3] {
     spacing.map(|h| if h > THICK * finest { finest.max(h / SLICES) } else { h })
 }
 
-/// The grid of the fields that are found on [finer slices](finer_slices) than those of an image: its field of view, with each thick slice
-/// divided into as many as come closest to these. Between thick slices linear interpolation has no inverse for much of what is found on finer ones.
+/// How many voxels of fields there are in one of an image along each axis, where fields are found on [finer slices](finer_slices) than its own: as
+/// many as come closest to these.
+#[must_use]
+pub fn slice_parts(dims: [usize; 3], spacing: [f64; 3]) -> [usize; 3] {
+    let finer = finer_slices(spacing, dims[2] == 1);
+    [0, 1, 2].map(|a| if dims[a] == 1 { 1 } else { (spacing[a] / finer[a]).round() as usize })
+}
+
+/// The grid of such fields: the field of view of the image, with each thick slice [divided](slice_parts). Between thick slices linear
+/// interpolation has no inverse for much of what is found on finer ones.
 ///
 /// # Errors
 /// More voxels than can be addressed.
 pub fn with_divided_slices(grid: &Grid) -> Result<Grid> {
-    let (spacing, dims) = (grid.spacing(), grid.dims());
-    let finer = finer_slices(spacing, grid.is_2d());
-    let divided = [0, 1, 2].map(|a| match dims[a] {
-        1 => spacing[a],
-        _ => spacing[a] / (spacing[a] / finer[a]).round(),
-    });
-    if divided == spacing { Ok(grid.clone()) } else { Ok(grid.with_spacing(divided)?) }
+    let spacing = grid.spacing();
+    let parts = slice_parts(grid.dims(), spacing);
+    if parts == [1; 3] {
+        return Ok(grid.clone());
+    }
+    Ok(grid.with_spacing([0, 1, 2].map(|a| spacing[a] / parts[a] as f64))?)
 }
 
 impl<D: Device> DeviceImage<D> {

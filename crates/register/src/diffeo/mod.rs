@@ -2,7 +2,7 @@
 //! 1.3 and 2.2).
 //!
 //! [`register_deformable`] takes pairs of images ([`DeformInput`]) and [`Matching`], and gives
-//! the displacement field and its inverse on the fixed grid with what they do to space
+//! the displacement field and its inverse with what they do to space
 //! ([`DeformResult`]). An example is on the [front page](crate) of this crate.
 //!
 //! Intensities are calibrated to 0 to 1 first ([`calibrate`]), and the grid is clipped to the common

@@ -138,7 +138,7 @@ impl<D: Device> Setting<'_, D> {
             masked: [input.fixed_mask.is_some(), input.moving_mask.is_some()],
             mended,
             voxels: on.len(),
-            voxel: finest(&on),
+            voxel: finest(whole),
         });
         Ok(DeformResult {
             forward,

@@ -17,7 +17,7 @@ pub(super) struct Findings<'a> {
     pub(super) mended: usize,
     /// Voxels of the grid of the fields.
     pub(super) voxels: usize,
-    /// The smallest spacing of that grid, mm.
+    /// The smallest spacing of the fixed grid, mm.
     pub(super) voxel: f64,
 }
 

@@ -248,7 +248,8 @@ pub(crate) fn measures(record: &RunRecord, object: &str) -> Section {
         .column("Unit", |row| escape(row.unit))
         .html("measures");
     let note = note(&format!(
-        "The object is {object}. Means over the whole grid are dominated by the background around it."
+        "The object is {object}. Means over the whole grid are dominated by the background around it. Voxels are those of \
+         the displacement field, which may divide thick slices."
     ));
     section("measures", title, &(table + &note))
 }

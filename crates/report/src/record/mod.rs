@@ -32,7 +32,7 @@ use elastic::ElasticRecord;
 use labels::LabelRecord;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use voxalign_image::{Affine, AffineParameters, Grid, Vector3};
+use voxalign_image::{Affine, AffineParameters, Grid, ImageError, Vector3};
 use voxalign_register::Verdict;
 use voxalign_register::diffeo::clip::IndexBox;
 use voxalign_register::diffeo::{DeformationEvidence, PathRecord};
@@ -290,6 +290,17 @@ impl From<&Grid> for GridRecord {
             orientation: grid.orientation(),
             index_to_world: rows_of(grid.to_world()),
         }
+    }
+}
+
+impl GridRecord {
+    /// The grid.
+    ///
+    /// # Errors
+    /// Sizes and a matrix that make none.
+    pub fn grid(&self) -> Result<Grid, ImageError> {
+        let [x, y, z, _] = self.index_to_world;
+        Grid::new(self.dims, Affine::from_rows([x, y, z]))
     }
 }
 

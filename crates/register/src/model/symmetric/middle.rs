@@ -161,7 +161,7 @@ pub(super) fn grown(grid: &Grid, all: [(&Grid, &Affine); 2], most: f64) -> Resul
 }
 
 /// Of the displacements that lead from the middle, with grid `grid`, to the fixed and to the moving image:
-/// the displacements on the fixed grid that carry fixed to moving points before `A`, and moving points after
+/// the displacements on a grid `on` of the fixed world that carry fixed to moving points before `A`, and moving points after
 /// `A⁻¹` back to fixed ones, in voxels of it, and the voxels that were smoothed, summed over rounds. `half` is
 /// half of `A`. Where going there and back misses by more than a result may
 /// ([`LARGEST`](crate::model::mend::LARGEST)), both sides are smoothed at that place of the middle, which
@@ -171,12 +171,12 @@ pub(super) fn settled<D: Device>(
     grid: &Grid,
     half: &Affine,
     fields: [D::Buffer<f32>; 2],
-    fixed: &Grid,
+    on: &Grid,
 ) -> Result<([D::Buffer<f32>; 2], usize)> {
-    let (from, dims) = (grid.dims(), fixed.dims());
-    let map = fixed.to_world().then(half).then(grid.to_index()).rows();
-    let to_fixed = Moved::<D>::map_of(grid, &half.inverse()?, fixed);
-    // Of a voxel of the fixed image along the axes of the middle, in voxels of that.
+    let (from, dims) = (grid.dims(), on.dims());
+    let map = on.to_world().then(half).then(grid.to_index()).rows();
+    let to_fixed = Moved::<D>::map_of(grid, &half.inverse()?, on);
+    // Of a voxel of that grid along the axes of the middle, in voxels of the middle.
     let edges =
         [0, 1, 2].map(|a| to_fixed.iter().map(|row| row[a] * row[a]).sum::<f64>().powf(-0.5));
     let [mut u_f, mut u_m] = fields;
@@ -196,8 +196,8 @@ pub(super) fn settled<D: Device>(
         let there = through(device, &undo_f, &u_m, from, &map, dims)?;
         let back = through(device, &undo_m, &u_f, from, &map, dims)?;
         let ways = [
-            (misses(device, fixed, &there, &back)?, &u_f),
-            (misses(device, fixed, &back, &there)?, &u_m),
+            (misses(device, on, &there, &back)?, &u_f),
+            (misses(device, on, &back, &there)?, &u_m),
         ];
         if round == REPAIRS || ways.iter().all(|(off, _)| off.is_none()) {
             return Ok(([there, back], mended));
@@ -216,7 +216,7 @@ pub(super) fn settled<D: Device>(
         }
         let mut sigma = across_slices([0, 1, 2].map(|a| edges[a] * grid.spacing()[a]), from);
         if round >= REPAIRS / 2 {
-            // What is left takes a voxel of the fixed image.
+            // What is left takes a voxel of the grid of the results.
             (0..3).for_each(|a| sigma[a] *= edges[a].max(1.0));
         }
         mended += smooth_near(device, &mut u_f, from, &near, sigma)?;

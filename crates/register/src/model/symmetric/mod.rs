@@ -345,7 +345,7 @@ impl<D: Device> Model<D> for SymmetricModel<D> {
         self.work.as_mut().map_or(Ok(None), |work| work.mover.residual())
     }
 
-    /// As fine across slices as the middle, which both ways pass through.
+    /// About as fine across slices as the middle, which both ways pass through.
     fn fields_on(fixed: &Grid) -> Result<Grid> {
         with_divided_slices(fixed)
     }
