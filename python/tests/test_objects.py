@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import _thread
 import gc
+import gzip
 import inspect
 import os
+import struct
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -71,6 +73,21 @@ def test_results(found: vx.Result) -> None:
 def test_the_jacobian_is_that_of_the_program(pair: tuple[Path, Path], found: vx.Result) -> None:
     written = vx.deform(*pair, schedule="2x10,1x5", device="cpu", outputs="all")
     np.testing.assert_allclose(written.jacobian.numpy(), found.jacobian.numpy(), atol=1e-5)
+
+
+def test_the_jacobian_of_thick_slices_is_on_the_fixed_grid() -> None:
+    """Fields divide thick slices; what they do to volumes is that of the voxels of the image."""
+    thick = np.diag([2.0, 2.0, 6.0, 1.0])
+    fixed = vx.Image(blobs((26, 24, 30))[:, :, 1::3], thick)
+    moving = vx.Image(blobs((26, 24, 30), 1.0)[:, :, 1::3], thick)
+    how = {"schedule": "2x10,1x5", "device": "cpu", "affine": "none", "report": False}
+    found = vx.deform(fixed, moving, **how)
+    written = vx.deform(fixed, moving, outputs="all", **how)
+    header = gzip.open(found.outputs["warp"]).read(348)
+    assert struct.unpack_from("<8h", header, 40)[1:4] == (26, 24, 30)
+    assert found.jacobian.shape == written.jacobian.shape == (26, 24, 10)
+    np.testing.assert_allclose(written.jacobian.numpy(), found.jacobian.numpy(), atol=1e-5)
+    assert found.jacobian.numpy().std() > 0.01
 
 
 def test_files_go_with_the_result(pair: tuple[Path, Path]) -> None:

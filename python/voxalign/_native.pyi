@@ -289,7 +289,7 @@ class Result:
         """
     @property
     def jacobian(self) -> Image:
-        """The Jacobian determinant of the warp, without the affine part."""
+        """The Jacobian determinant of the warp, without the affine part, in each voxel of the fixed image (of the warp, where images were in memory and `outputs` left out `warped` and `jacobian`)."""
     def report(self) -> str:
         """The report, one page of HTML that opens offline."""
     def _repr_html_(self) -> str: ...

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use voxalign_compute::cpu::Cpu;
 use voxalign_image::{Grid, Transform as Map, Volume};
+use voxalign_io::image::read_info;
 use voxalign_io::transform::Geometry;
 use voxalign_jobs::pair::HeldImage;
 use voxalign_jobs::{Done, Error, files};
@@ -118,14 +119,16 @@ impl Result {
         })
     }
 
-    /// The grid of the fixed image, where the record has one.
+    /// The grid of the fixed image, where the record has it, as of images in files, or the moving image was written on it.
     fn fixed_grid(&self) -> PyResult<Option<Grid>> {
         let inputs = self.record["inputs"].as_array().into_iter().flatten();
         let of_fixed = |input: &&Value| {
             ["fixed", "fixed_probability"].iter().any(|role| input["role"] == *role)
         };
         let Some(grid) = inputs.filter(of_fixed).map(|i| &i["grid"]).find(|g| !g.is_null()) else {
-            return Ok(None);
+            let warped = self.file("resampled");
+            let info = warped.map(read_info).transpose().map_err(error::of)?;
+            return Ok(info.map(|info| info.grid));
         };
         let grid = GridRecord::deserialize(grid).map_err(|e| error::internal(&e.to_string()))?;
         grid.grid().map(Some).map_err(|e| error::internal(&e.to_string()))
@@ -221,7 +224,8 @@ impl Result {
         }
     }
 
-    /// The Jacobian determinant of the warp, without the affine part, in each voxel of the fixed image.
+    /// The Jacobian determinant of the warp, without the affine part, in each voxel of the fixed image (of the warp, where
+    /// images were in memory and `outputs` left out `warped` and `jacobian`).
     #[getter]
     fn jacobian(&self, py: Python<'_>) -> PyResult<Image> {
         if self.file("jacobian").is_some() {
