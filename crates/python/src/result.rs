@@ -224,8 +224,9 @@ impl Result {
         }
     }
 
-    /// The Jacobian determinant of the warp, without the affine part, in each voxel of the fixed image (of the warp, where
-    /// images were in memory and `outputs` left out `warped` and `jacobian`).
+    /// The Jacobian determinant of the warp, without the affine part, in each voxel of the fixed image.
+    ///
+    /// Where images were in memory and `outputs` left out `warped` and `jacobian`, in each voxel of the warp.
     #[getter]
     fn jacobian(&self, py: Python<'_>) -> PyResult<Image> {
         if self.file("jacobian").is_some() {

@@ -289,7 +289,10 @@ class Result:
         """
     @property
     def jacobian(self) -> Image:
-        """The Jacobian determinant of the warp, without the affine part, in each voxel of the fixed image (of the warp, where images were in memory and `outputs` left out `warped` and `jacobian`)."""
+        """The Jacobian determinant of the warp, without the affine part, in each voxel of the fixed image.
+
+        Where images were in memory and `outputs` left out `warped` and `jacobian`, in each voxel of the warp.
+        """
     def report(self) -> str:
         """The report, one page of HTML that opens offline."""
     def _repr_html_(self) -> str: ...
