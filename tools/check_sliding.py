@@ -21,6 +21,7 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import SimpleITK as sitk
+from compare_deform import at_points, grid_points
 from scipy import ndimage
 
 LPS = np.diag([-1.0, -1.0, 1.0, 1.0])
@@ -84,19 +85,13 @@ def deformed(program, folder, fixed, moving, options):
             sys.exit(run.stderr)
         verdict = json.loads((out / "result.json").read_text())["verdict"]
         affine = sitk.ReadTransform(str(out / "affine.tfm"))
-        warp = nib.load(out / "warp.nii.gz")
-        w, to_voxel = np.asarray(warp.dataobj).squeeze(), np.linalg.inv(LPS @ warp.affine)
-    image = nib.load(folder / fixed)
-    shape, to_world = image.shape[:3], LPS @ image.affine
-    here = np.indices(shape).reshape(3, -1).T @ to_world[:3, :3].T + to_world[:3, 3]
-    # The field may have several voxels in one of the image.
-    at = (here @ to_voxel[:3, :3].T + to_voxel[:3, 3]).T
-    u = np.stack([ndimage.map_coordinates(w[..., a], at, order=1, mode="nearest") for a in range(3)], axis=1)
+        here = grid_points(folder / fixed)
+        u = at_points(out / "warp.nii.gz", here)
     origin = np.array(affine.TransformPoint((0.0, 0.0, 0.0)))
     matrix = np.stack([np.array(affine.TransformPoint(tuple(e))) - origin for e in np.eye(3)], axis=1)
     found = (here + u) @ matrix.T + origin - here
     failed = [c["name"] for c in verdict["checks"] if not c["passed"]]
-    return found.reshape(*shape, 3), "good" if verdict["good"] else f"bad ({'; '.join(failed)})"
+    return found, "good" if verdict["good"] else f"bad ({'; '.join(failed)})"
 
 
 def main():

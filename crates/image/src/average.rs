@@ -6,6 +6,7 @@ use crate::grid::Grid;
 use crate::memory;
 use crate::volume::Volume;
 use rayon::prelude::*;
+use std::borrow::Cow;
 
 impl Grid {
     /// How many voxels of this grid there are in one of `coarser` along each axis, where each of these is divided into whole voxels of this
@@ -31,31 +32,37 @@ impl Grid {
 }
 
 impl Volume<f32> {
-    /// The mean within each voxel of a coarser grid, whose voxels this one [divides](Grid::parts_of).
+    /// The mean within each voxel of a coarser grid, whose voxels this one [divides](Grid::parts_of); itself where that is its own grid.
     ///
     /// # Errors
     /// [`ImageError::GridMismatch`] for another grid, [`ImageError::OutOfMemory`].
-    pub fn averaged_on(&self, coarser: &Grid) -> Result<Self> {
+    pub fn averaged_on(&self, coarser: &Grid) -> Result<Cow<'_, Self>> {
         let parts = self.grid().parts_of(coarser)?;
+        if parts == [1; 3] {
+            return Ok(Cow::Borrowed(self));
+        }
         let mut out = memory::zeroed(coarser.len())?;
         average(self.bring()?, self.dims(), parts, &mut out);
-        Self::new(coarser.clone(), out)
+        Self::new(coarser.clone(), out).map(Cow::Owned)
     }
 }
 
 impl VectorField {
-    /// The mean within each voxel of a coarser grid, whose voxels this one [divides](Grid::parts_of).
+    /// The mean within each voxel of a coarser grid, whose voxels this one [divides](Grid::parts_of); itself where that is its own grid.
     ///
     /// # Errors
     /// [`ImageError::GridMismatch`] for another grid, [`ImageError::OutOfMemory`].
-    pub fn averaged_on(&self, coarser: &Grid) -> Result<Self> {
+    pub fn averaged_on(&self, coarser: &Grid) -> Result<Cow<'_, Self>> {
         let (fine, parts) = (self.grid(), self.grid().parts_of(coarser)?);
+        if parts == [1; 3] {
+            return Ok(Cow::Borrowed(self));
+        }
         let mut out = memory::zeroed(coarser.len().saturating_mul(3))?;
         let components = out.chunks_exact_mut(coarser.len());
         for (out, values) in components.zip(self.data().chunks_exact(fine.len())) {
             average(values, fine.dims(), parts, out);
         }
-        Self::new(coarser.clone(), out)
+        Self::new(coarser.clone(), out).map(Cow::Owned)
     }
 }
 
@@ -103,10 +110,12 @@ mod tests {
         let expected = |x: usize, y: usize, z: usize| {
             100.0 * x as f32 + 10.0 * (2.0 * y as f32 + 0.5) + 3.0 * z as f32 + 1.0
         };
-        assert_eq!(means, Volume::from_fn(coarse.clone(), expected));
+        assert_eq!(*means, Volume::from_fn(coarse.clone(), expected));
+        assert!(matches!(means.averaged_on(&coarse).unwrap(), Cow::Borrowed(_)));
         // What is linear in the world is at the centres what it is on average.
         let linear = |p: Vector3<f64>| Vector3::new(p.x + p.z, 2.0 * p.y - p.x, 3.0 - p.z);
-        let field = VectorField::from_world_fn(fine, linear).averaged_on(&coarse).unwrap();
+        let field = VectorField::from_world_fn(fine, linear);
+        let field = field.averaged_on(&coarse).unwrap();
         let at_centres = VectorField::from_world_fn(coarse, linear);
         for (a, b) in field.data().iter().zip(at_centres.data()) {
             assert!((a - b).abs() < 1e-4, "{a} is not {b}");

@@ -86,13 +86,15 @@ impl Plan {
 }
 
 impl Plan {
+    /// Voxels along each axis of an image, and their spacing, mm; no voxels where there is none.
+    fn sizes(&self, role: Role) -> ([usize; 3], [f64; 3]) {
+        let read = self.reads.iter().find(|r| r.role == role.name());
+        read.and_then(|r| Some((r.dims?, r.spacing_mm?))).unwrap_or(([0; 3], [1.0; 3]))
+    }
+
     /// Voxels of the grid on which two images meet that are both deformed.
     pub(crate) fn meeting(&self, roles: [Role; 2]) -> u64 {
-        let of = |role: Role| {
-            let read = self.reads.iter().find(|r| r.role == role.name());
-            read.and_then(|r| Some((r.dims?, r.spacing_mm?))).unwrap_or(([0; 3], [1.0; 3]))
-        };
-        let [(fixed, of_fixed), (moving, of_moving)] = roles.map(of);
+        let [(fixed, of_fixed), (moving, of_moving)] = roles.map(|role| self.sizes(role));
         let spacing = middle_spacing([of_fixed, of_moving], fixed[2] == 1);
         let along = |a: usize| {
             let reach = |n: usize, h: f64| n as f64 * h;
@@ -104,10 +106,7 @@ impl Plan {
 
     /// Voxels of the grid of fields that divide the thick slices of an image.
     pub(crate) fn divided(&self, role: Role) -> u64 {
-        let read = self.reads.iter().find(|r| r.role == role.name());
-        let Some((dims, spacing)) = read.and_then(|r| Some((r.dims?, r.spacing_mm?))) else {
-            return 0;
-        };
+        let (dims, spacing) = self.sizes(role);
         let parts = slice_parts(dims, spacing);
         (0..3).map(|a| (dims[a] * parts[a]) as u64).product()
     }

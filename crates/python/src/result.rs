@@ -244,7 +244,7 @@ impl Result {
             let jacobian = Volume::new(field.grid().clone(), values)?;
             Ok(match fixed {
                 Some(fixed) if jacobian.grid().parts_of(&fixed).is_ok() => {
-                    jacobian.averaged_on(&fixed)?
+                    jacobian.averaged_on(&fixed)?.into_owned()
                 }
                 _ => jacobian,
             })

@@ -25,6 +25,7 @@ mod bids;
 mod common;
 mod compare;
 mod deform;
+mod deform_slices;
 mod deform_verdicts;
 mod demo;
 mod devices;

@@ -3,7 +3,7 @@
 
 use super::fields::{
     COMPOSITE, Fields, INVERSE_COMPOSITE, INVERSE_WARP, JACOBIAN, WARP, Writing, field_files,
-    within_voxels, write_chains, writers,
+    write_chains, writers,
 };
 use super::{
     AffineChoice, AffinePart, ChannelImages, Deformer, Found, Inputs, Scored, affine_part,
@@ -273,7 +273,8 @@ impl<D: Deformer> Course<'_, D> {
         let as_floats = files::write_options(DataType::F32, dimensions);
         let files = field_files(run, &mut staged)?;
         let of_voxels = match run.writes(Product::Jacobian) {
-            true => within_voxels(&jacobian, fixed)?,
+            // The change of volume of each voxel of the fixed image.
+            true => jacobian.averaged_on(fixed)?,
             false => Cow::Borrowed(&jacobian),
         };
         let fields = Fields { back, whole: &whole, jacobian: &of_voxels, options: &as_floats };

@@ -4,7 +4,6 @@ use crate::error::{Error, Result};
 use crate::options::Product;
 use crate::run::{self, Run};
 use crate::staged::Staged;
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::thread::ScopedJoinHandle;
 use voxalign_compute::select::AnyDevice;
@@ -104,17 +103,6 @@ impl Drop for Writing<'_> {
 /// A field as a transform.
 pub(crate) fn displacement(field: VectorField) -> Transform {
     Transform::Displacement(Displacement::new(field))
-}
-
-/// The change of volume of each voxel of the fixed image, by a Jacobian determinant on the grid of a field: its mean there.
-pub(crate) fn within_voxels<'a>(
-    jacobian: &'a Volume<f32>,
-    fixed: &Grid,
-) -> Result<Cow<'a, Volume<f32>>> {
-    Ok(match jacobian.dims() == fixed.dims() {
-        true => Cow::Borrowed(jacobian),
-        false => Cow::Owned(jacobian.averaged_on(fixed)?),
-    })
 }
 
 /// Writes the affine part between a fixed and a moving grid, and what it makes with the displacement before it, to and fro, as one field each,

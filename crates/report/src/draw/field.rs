@@ -58,15 +58,10 @@ impl<'s, 'a> Deformation<'s, 'a> {
             .filter(|&a| grid.dims()[a] > 1)
             .map(|a| grid.extent()[a])
             .fold(f64::MIN_POSITIVE, f64::max);
-        let fixed = studio.grid_of_fixed();
-        let pictured = match grid.dims() == fixed.dims() {
-            true => Cow::Borrowed(field),
-            false => Cow::Owned(field.averaged_on(fixed)?),
-        };
         Ok(Self {
             studio,
             change: VolumeChange::new(studio, jacobian)?,
-            field: pictured,
+            field: field.averaged_on(studio.grid_of_fixed())?,
             square: round_up(longest / SQUARES),
             reach: if largest > 0.0 { round_up(largest) } else { 1.0 },
             largest,

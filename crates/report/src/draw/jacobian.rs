@@ -115,17 +115,15 @@ fn folds(jacobian: f32) -> bool {
 
 /// A Jacobian determinant within each voxel of the fixed image: its mean there, or what it is where it folds.
 fn pictured<'a>(jacobian: &'a Volume<f32>, fixed: &Grid) -> Result<Cow<'a, Volume<f32>>> {
-    if jacobian.dims() == fixed.dims() {
-        return Ok(Cow::Borrowed(jacobian));
-    }
-    let mut means = jacobian.averaged_on(fixed)?;
+    let mut shown = jacobian.averaged_on(fixed)?;
+    let Cow::Owned(means) = &mut shown else { return Ok(shown) };
     let parts = jacobian.grid().parts_of(fixed)?;
     let ([nx, ny, _], [mx, my, _]) = (jacobian.dims(), fixed.dims());
     for (i, &j) in jacobian.data().iter().enumerate().filter(|(_, j)| folds(**j)) {
         let [x, y, z] = [i % nx / parts[0], i / nx % ny / parts[1], i / (nx * ny) / parts[2]];
         means.data_mut()[(z * my + y) * mx + x] = j;
     }
-    Ok(Cow::Owned(means))
+    Ok(shown)
 }
 
 /// A description of the position of a voxel of a grid, which names that of the fixed image there.
