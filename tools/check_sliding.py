@@ -21,7 +21,7 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import SimpleITK as sitk
-from compare_deform import at_points, grid_points
+from compare_deform import at_points, grid_points, nifti
 from scipy import ndimage
 
 LPS = np.diag([-1.0, -1.0, 1.0, 1.0])
@@ -86,7 +86,7 @@ def deformed(program, folder, fixed, moving, options):
         verdict = json.loads((out / "result.json").read_text())["verdict"]
         affine = sitk.ReadTransform(str(out / "affine.tfm"))
         here = grid_points(folder / fixed)
-        u = at_points(out / "warp.nii.gz", here)
+        u = at_points(nifti(out / "warp.nii.gz"), here)
     origin = np.array(affine.TransformPoint((0.0, 0.0, 0.0)))
     matrix = np.stack([np.array(affine.TransformPoint(tuple(e))) - origin for e in np.eye(3)], axis=1)
     found = (here + u) @ matrix.T + origin - here

@@ -5,8 +5,8 @@
 
 DATA has the folders of tests (atlas3d_msd_hippocampus, heart_acdc, lung_mri, lung_ct_elastix, lung_4dct_plastimatch, brains_oasis_miccai2012
 and those of tools/check_kinds.py). Every tool gets the same two NIfTI files, one thread, and begins with an affine registration of its own. Its
-result is turned into one field, where each fixed voxel lies in the moving image; labels go through it by nearest neighbour, images linearly, and
-its Jacobian tells what folds. Nothing of this knows which tool it was.
+result is turned into one field, where each fixed voxel (of images in slices, each voxel of the labels) lies in the moving image; labels go
+through it by nearest neighbour, images linearly, and its Jacobian tells what folds. Nothing of this knows which tool it was.
 
 The cases of a group are seen or held back in turns, by their order in this file: settings are to be chosen on those that are seen, and what
 is said of a tool is what it does on those held back; of the further crops of hippocampi all are held back. CPU seconds are those of the
@@ -46,6 +46,7 @@ PLAN = {
     "lung_ct": {"levels": 4, "knots": 10.0},
     "lung_4dct": {"levels": 4, "knots": 12.0, "sampled": 0.2},
     "brains": {"levels": 4, "knots": 6.0, "sampled": 0.2},
+    "slices": {"levels": 4, "knots": 6.0, "sampled": 0.2},
     "kinds": {"levels": 4, "knots": 12.0, "start": "GeometricalCenter"},
 }
 TITLES = {
@@ -56,6 +57,7 @@ TITLES = {
     "lung_ct": "A lung in CT at two times: mean distance of landmarks, mm",
     "lung_4dct": "A chest in CT at both ends of a breath: root mean square difference within the lungs, HU",
     "brains": "Brains of different people: mean Dice of anatomical labels",
+    "slices": "Brains of different people in slices (of the fixed and of the moving image): mean Dice of anatomical labels at 1 mm",
     "kinds": "Images of two kinds, a known displacement: mean error, mm",
 }
 
@@ -87,10 +89,12 @@ def dice(fixed, moved, labels):
 
 
 class Case:
-    """Two images, and how a field is scored: `score(field)` gives the measures, of which the first one counts."""
+    """Two images, and how a field is scored: `score(field)` gives the measures, of which the first one counts. The field is wanted at the voxels
+    of `grid`, (shape, matrix to the world), which is that of the fixed image if nothing is said; `inside` is of that grid."""
 
-    def __init__(self, fixed, moving, score, inside, ct=False):
+    def __init__(self, fixed, moving, score, inside, ct=False, grid=None):
         self.fixed, self.moving, self.score, self.inside, self.ct = fixed, moving, score, inside, ct
+        self.grid = grid or (fixed[0].shape, fixed[1])
 
 
 def voxels(field, to_world):
@@ -215,6 +219,35 @@ def brains(data):
     return {f"{f}<-{m}": made(f, m) for f, m in pairs}
 
 
+def in_slices(image, mm):
+    """An image of 1 mm in slices of `mm`: blurred across them, then sampled."""
+    from scipy import ndimage
+
+    values, to_world = image
+    if mm == 1:
+        return image
+    blurred = ndimage.gaussian_filter1d(values.astype(np.float32), 0.3 * mm, axis=2)
+    shape = (*values.shape[:2], (values.shape[2] - 1) // mm + 1)
+    at = np.indices(shape, dtype=np.float64) * np.array([1, 1, mm]).reshape(3, 1, 1, 1)
+    return np.maximum(ndimage.map_coordinates(blurred, at, order=3), 0).astype(np.float32), to_world @ np.diag([1.0, 1.0, mm, 1.0])
+
+
+def sliced(data):
+    load = lambda name: nifti(data / "brains_oasis_miccai2012" / f"{name}.nii.gz")
+
+    def made(fixed, moving, fixed_mm, moving_mm):
+        def case():
+            image, labels = load(f"{fixed}_SS"), load(f"{fixed}_glm")
+            counts = lambda f, m: [k for k in np.unique(f) if k >= 4 and np.sum(f == k) > 50 and np.sum(m == k) > 50]
+            whole = labelled(image, load(f"{moving}_SS"), labels, load(f"{moving}_glm"), counts, inside=image[0] > 0)
+            return Case(in_slices(image, fixed_mm), in_slices(whole.moving, moving_mm), whole.score, whole.inside, grid=(image[0].shape, image[1]))
+
+        return case
+
+    pairs = [(1000, 1001), (1003, 1006), (1007, 1128)]
+    return {f"{f}<-{m} {a} and {b} mm": made(f, m, a, b) for a, b in ((3, 3), (5, 5), (5, 1), (1, 5)) for f, m in pairs}
+
+
 def kinds(data):
     import check_kinds
 
@@ -240,11 +273,13 @@ def kinds(data):
 GROUPS = {
     "hippocampus": lambda data: hippocampi(data)[0], "hippocampus_further": lambda data: hippocampi(data)[1], "heart": hearts,
     "lung_mri": lungs_mri, "lung_ct": lungs_ct, "kinds": kinds, "lung_4dct": breath, "brains": brains,
+    "slices": sliced,
 }
 UNSEEN = ["hippocampus_further"]
 
 
-# Tools. Each of them is run as a process that gets `{fixed, moving, out, plan}` and returns what takes fixed voxels into the moving image.
+# Tools. Each of them is run as a process that gets `{fixed, moving, points, out, plan}` and returns where the voxels of `points` lie in the
+# moving image.
 
 
 class Clock:
@@ -269,11 +304,12 @@ def grid_points(path):
     return at @ to_world[:3, :3].T + to_world[:3, 3]
 
 
-def at_points(path, points):
-    """The vectors of a field at world points (LPS), linear between its voxels: fields may have several in a thick slice."""
+def at_points(image, points):
+    """The vectors of a field, (values, matrix to the world), at world points (LPS), linear between its voxels, which need not be those of the
+    fixed image."""
     from scipy import ndimage
 
-    values, to_world = nifti(path)
+    values, to_world = image
     to_voxel = np.linalg.inv(LPS @ to_world)
     at = np.moveaxis(points @ to_voxel[:3, :3].T + to_voxel[:3, 3], -1, 0)
     return np.stack([ndimage.map_coordinates(values[..., a], at, order=1, mode="nearest") for a in range(3)], -1)
@@ -289,9 +325,10 @@ def linear(file):
     return np.column_stack([*columns, origin])
 
 
-def through(points, warp, matrix):
-    """Points (LPS) moved by a displacement, then by a matrix."""
-    moved = points + warp.reshape(points.shape)
+def through(job, warp, matrix):
+    """Where the points of a job go by a displacement, (values, matrix to the world), then by a matrix (LPS)."""
+    points = grid_points(job["points"])
+    moved = points + at_points(warp, points)
     return moved @ matrix[:, :3].T + matrix[:, 3]
 
 
@@ -305,8 +342,7 @@ def by_voxalign(job, options):
     record = json.loads((folder / "vx/result.json").read_text())
     if not (folder / "vx/warp.nii.gz").exists():
         raise RuntimeError("no deformation: the affine part is too bad")
-    points = grid_points(job["fixed"])
-    field = through(points, at_points(folder / "vx/warp.nii.gz", points), linear(folder / "vx/affine.tfm"))
+    field = through(job, nifti(folder / "vx/warp.nii.gz"), linear(folder / "vx/affine.tfm"))
     said = {"verdict": "good" if record["verdict"]["good"] else "bad", "similarity": record["parameters"]["channels"][0]["similarity"]}
     return field, clock, said
 
@@ -324,7 +360,7 @@ def by_ants(job, metric, sampling):
             outprefix=str(Path(job["out"]) / "ants_"),
         )
     warp, matrix = found["fwdtransforms"]
-    return through(grid_points(job["fixed"]), nifti(warp)[0], linear(matrix)), clock, {}
+    return through(job, nifti(warp), linear(matrix)), clock, {}
 
 
 def by_greedy(job, metric, affine=True):
@@ -340,7 +376,7 @@ def by_greedy(job, metric, affine=True):
             run(f"-a -dof 12 {images} -ia-image-centers -m {metric} -n {steps} -o {at('affine.mat')}")
         run(f"{images} -it {at('affine.mat')} -m {metric} -n {steps} -s 1.732vox 0.707vox -e 0.5 -wp 0 -o {at('warp.nii.gz')}")
     matrix = LPS @ np.loadtxt(at("affine.mat")) @ LPS
-    return through(grid_points(job["fixed"]), nifti(at("warp.nii.gz"))[0], matrix[:3]), clock, {}
+    return through(job, nifti(at("warp.nii.gz")), matrix[:3]), clock, {}
 
 
 def by_syntx(job, model):
@@ -357,7 +393,7 @@ def by_syntx(job, model):
     with Clock() as clock:
         found = syntx.auto_reg(fixed, moving, type_of_transform=model, backend="pytorch", device=job.get("device", "cpu"), seed=1)
     warp, matrix = found["fwdtransforms"]
-    return through(grid_points(job["fixed"]), nifti(warp)[0], linear(matrix)), clock, {}
+    return through(job, nifti(warp), linear(matrix)), clock, {}
 
 
 def by_elastix(job, metric):
@@ -388,7 +424,7 @@ def by_elastix(job, metric):
     with Clock() as clock:
         _, found = itk.elastix_registration_method(fixed, moving, parameter_object=parameters, log_to_console=False, number_of_threads=1)
     warp = np.asarray(itk.transformix_deformation_field(moving, found, log_to_console=False))
-    return grid_points(job["fixed"]) + warp.transpose(2, 1, 0, 3), clock, {}
+    return through(job, (warp.transpose(2, 1, 0, 3), nifti(job["fixed"])[1]), np.eye(3, 4)), clock, {}
 
 
 TOOLS = {
@@ -450,8 +486,9 @@ def registered(tool, group, case, program, python, limit):
             image.set_sform(to_world, 1)
             image.header.set_xyzt_units("mm")
             nib.save(image, folder / f"{name}.nii.gz")
+        nib.save(nib.Nifti1Image(np.zeros(case.grid[0], np.uint8), case.grid[1]), folder / "points.nii.gz")
         job = {"tool": tool, "program": str(program), "plan": PLAN[group], "out": str(folder)}
-        job |= {name: str(folder / f"{name}.nii.gz") for name in ("fixed", "moving")}
+        job |= {name: str(folder / f"{name}.nii.gz") for name in ("fixed", "moving", "points")}
         (folder / "job.json").write_text(json.dumps(job))
         try:
             run = subprocess.run(
@@ -464,7 +501,7 @@ def registered(tool, group, case, program, python, limit):
             return {"failed": (run.stderr.strip().splitlines() or [f"exit {run.returncode}"])[-1][:300]}
         result = json.loads((folder / "done.json").read_text())
         field = np.load(folder / "field.npy").astype(np.float64)
-    return {**result, "scores": case.score(field), "folded": folded(field, case.fixed[1], case.inside)}
+    return {**result, "scores": case.score(field), "folded": folded(field, case.grid[1], case.inside)}
 
 
 def job_done(path):
